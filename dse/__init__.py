@@ -1,0 +1,1 @@
+"""The search: budget, space, objectives, studies, reports and the command line."""

@@ -1,0 +1,1 @@
+"""What a chip and a cluster are made of: area, power, catalogue of real parts."""

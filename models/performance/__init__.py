@@ -1,0 +1,1 @@
+"""How long a phase takes on a cluster: rooflines, collectives, memory and mappings."""
