@@ -1,0 +1,248 @@
+"""The answer of a sweep: the optima, what holds them, what each loses, and the real chips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from models.evaluate import OBJECTIVES, Problem, evaluate
+from models.hardware.budget import Budget, lanes_that_fit, stacks_that_fit
+from models.hardware.catalog import chip_facts as published
+from models.hardware.catalog import chips_named
+from models.hardware.technology import LINK_TYPES, Technology
+from models.performance.training import Fleet
+from dse.facts import Facts, chip_facts, closure, per_resource, work_facts
+from dse.objective import PER_UNIT, design
+from dse.space import Space, Value
+from dse.trials import Record
+
+__all__ = ["best_records", "chips_answer", "gains", "mode_answer", "pareto_records", "thesis"]
+
+def best_records(records: Sequence[Record]) -> dict[str, Record]:
+    """Return the best feasible trial of each objective, whichever study found it.
+
+    Objectives that no trial could meet are missing.
+    """
+    best: dict[str, Record] = {}
+    for objective in OBJECTIVES:
+        feasible = [r for r in records if objective in r.feasible]
+        if feasible:
+            best[objective] = min(feasible, key=lambda r: r.usd[objective])
+    return best
+
+
+def nearest_record(records: Sequence[Record], objective: str) -> Record:
+    """Return the trial that violates an objective's constraints by least."""
+    own = [r for r in records if r.study.endswith("/" + objective)]
+    return min(own, key=lambda r: sum(max(v, 0.0) for v in r.constraints.values()))
+
+
+def pareto_records(records: Sequence[Record], first: str, second: str) -> list[Record]:
+    """Return the trials on the front between two objectives, by the first one."""
+    both = [r for r in records if first in r.feasible and second in r.feasible]
+    front: list[Record] = []
+    lowest = np.inf
+    for record in sorted(both, key=lambda r: (r.usd[first], r.usd[second])):
+        if record.usd[second] < lowest:
+            front.append(record)
+            lowest = record.usd[second]
+    return front
+
+
+def mode_answer(
+    records: Sequence[Record], space: Space, budget: Budget, problem: Problem, fixed_chips: int
+) -> Facts:
+    """Return the answer with formats equal or free.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Every trial of the mode's studies.
+    space : Space
+    budget : Budget
+    problem : Problem
+    fixed_chips : int
+        Fleet for times beside those of the fixed megawatts.
+
+    Returns
+    -------
+    dict
+        ``designs`` by objective, each with what it loses on the other work; ``infeasible`` with
+        reasons by objective; ``pareto``, the front between training and mixed serving.
+    """
+    best = best_records(records)
+    missing = [objective for objective in OBJECTIVES if objective not in best]
+    chosen = {**best, **{o: nearest_record(records, o) for o in missing}}
+    described = describe_trials(
+        [chosen[o].params for o in OBJECTIVES], space, budget, problem, fixed_chips
+    )
+    designs = dict(zip(OBJECTIVES, described))
+    for objective in best:
+        designs[objective]["trial"] = [best[objective].study, best[objective].number]
+        designs[objective]["losses"] = _losses(designs[objective]["work"], best)
+    scale = {o: PER_UNIT[o][0] for o in OBJECTIVES}
+    return {
+        "designs": {o: designs[o] for o in OBJECTIVES if o in best},
+        "infeasible": {o: designs[o]["work"][o]["violations"] for o in missing},
+        "pareto": [
+            {
+                "training_usd": record.usd["training"] * scale["training"],
+                "mixed_usd": record.usd["mixed"] * scale["mixed"],
+                "trial": [record.study, record.number],
+                "params": record.params,
+            }
+            for record in pareto_records(records, "training", "mixed")
+        ],
+        "trials": len(records),
+    }
+
+
+def describe_trials(
+    trials: Sequence[Mapping[str, Value]],
+    space: Space,
+    budget: Budget,
+    problem: Problem,
+    fixed_chips: int,
+) -> list[Facts]:
+    """Return everything about designs given by their trials' parameters."""
+    chips, silicon = design(trials, space, budget, problem)
+    evaluation = evaluate(chips, problem)
+    compare = evaluate(chips, _with_fleet(problem, fixed_chips))
+    works = work_facts(evaluation, problem, compare, silicon)
+    result = []
+    for i, (chip, work) in enumerate(zip(chip_facts(chips, problem), works)):
+        at_edge = {
+            "stacks": chips.stacks[i] >= stacks_that_fit(chips.die_mm2[i : i + 1], problem.tech)[0],
+            "lanes": trials[i]["lanes"]
+            >= lanes_that_fit(
+                chips.die_mm2[i : i + 1],
+                np.array([LINK_TYPES.index(str(trials[i]["link_type"]))]),
+                problem.tech,
+            )[0],
+        }
+        result.append(
+            {
+                "params": dict(trials[i]),
+                "chip": chip,
+                "work": work,
+                "per": per_resource(chip, work),
+                "bounds": space.at_bounds(trials[i]),
+                "edges_full": [name for name, full in at_edge.items() if full],
+            }
+        )
+    return result
+
+
+def chips_answer(
+    names: Sequence[str], problems: Mapping[str, Problem], fixed_chips: int
+) -> dict[str, Facts]:
+    """Return real chips modelled as the designs are, in each mode, with the model's closure."""
+    tech: Technology = next(iter(problems.values())).tech
+    chips = chips_named(names, tech)
+    answers: dict[str, Facts] = {
+        name: {"label": published(name)["label"], "work": {}, "per": {}} for name in chips.names
+    }
+    for mode, problem in problems.items():
+        evaluation = evaluate(chips, problem)
+        works = work_facts(evaluation, problem, evaluate(chips, _with_fleet(problem, fixed_chips)))
+        for name, chip, work, error in zip(
+            chips.names, chip_facts(chips, problem), works, closure(chips, problem)
+        ):
+            answers[name].update(chip=chip, closure=error)
+            answers[name]["work"][mode] = work
+            answers[name]["per"][mode] = per_resource(chip, work)
+    return answers
+
+
+def gains(designs: Mapping[str, Facts], chips: Mapping[str, Facts], mode: str) -> Facts:
+    """Return each optimum's gain over each real chip on its own work, and whether to believe it.
+
+    A gain per mm² or watt is claimed only where it is larger than the model's closure error on that
+    chip's area or TDP; per chip and per dollar, than the larger of both.
+    """
+    result: Facts = {}
+    for objective, facts in designs.items():
+        result[objective] = {}
+        for name, chip in chips.items():
+            theirs = chip["per"][mode].get(objective)
+            if theirs is None:
+                continue
+            ours = facts["per"][objective]
+            area, tdp = (abs(chip["closure"][key] - 1) for key in ("area", "tdp"))
+            error = {"chip": max(area, tdp), "mm2": area, "watt": tdp, "usd": max(area, tdp)}
+            result[objective][name] = {
+                per: {
+                    "gain": ours[per] / theirs[per] - 1,
+                    "closure_error": error[per],
+                    "claimed": abs(ours[per] / theirs[per] - 1) > error[per],
+                }
+                for per in error
+            }
+    return result
+
+
+def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
+    """Check the expected split between training and decode, and say why where it fails.
+
+    Training should give more of its area and of its power to compute and to links than decode does,
+    decode more to HBM.
+    """
+    if not {"training", "decode"} <= designs.keys():
+        return []
+    train, serve = designs["training"], designs["decode"]
+    checks = []
+    for part, more, less in (
+        ("compute", train, serve),
+        ("links", train, serve),
+        ("hbm", serve, train),
+    ):
+        for measure, label in (("area_share", "area"), ("peak_power_share", "peak power")):
+            a, b = more["chip"][measure][part], less["chip"][measure][part]
+            who, other = ("training", "decode") if more is train else ("decode", "training")
+            checks.append(
+                {
+                    "part": part,
+                    "of": label,
+                    "expected": f"{who} gives {part} a larger share of {label} than {other}",
+                    who: a,
+                    other: b,
+                    "holds": a > b,
+                    "why": "" if a > b else _why_not(part, train, serve),
+                }
+            )
+    return checks
+
+
+def _why_not(part: str, train: Facts, serve: Facts) -> str:
+    bounds = {
+        name: work["work"][name]["bound_share"]
+        for name, work in (("training", train), ("decode", serve))
+    }
+    bound = {"compute": "compute", "links": "links", "hbm": "hbm"}[part]
+    sizes = ", ".join(
+        f"{name} {facts['chip']['area_mm2'][part]:.3g} mm2, {facts['chip']['peak_power_w'][part]:.3g} W"
+        for name, facts in (("training", train), ("decode", serve))
+    )
+    return (
+        f"{part}: {sizes}; {bound} takes {bounds['training'].get(bound, 0.0):.1%} of training's time "
+        f"and {bounds['decode'].get(bound, 0.0):.1%} of decode's, on dies of "
+        f"{train['chip']['die_mm2']:.3g} and {serve['chip']['die_mm2']:.3g} mm2"
+    )
+
+
+def _losses(work: Mapping[str, Facts], best: Mapping[str, Record]) -> dict[str, float | None]:
+    """Return dollars over the best design's, less one, on every work; None where it can't do it."""
+    return {
+        objective: work[objective]["usd"] / (record.usd[objective] * PER_UNIT[objective][0]) - 1
+        if work[objective]["feasible"]
+        else None
+        for objective, record in best.items()
+    }
+
+
+def _with_fleet(problem: Problem, chips: int) -> Problem:
+    return replace(problem, fleet=Fleet(chips=chips))
+

@@ -1,0 +1,133 @@
+"""The one picture of a run: who gets the area and the watts, and the front between the two jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models.hardware.chip import PARTS
+from dse.facts import Facts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_run", "front_data", "share_bars"]
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+_COLOURS = {
+    "compute": "#0072B2",
+    "sram": "#56B4E9",
+    "hbm": "#E69F00",
+    "links": "#009E73",
+    "uncore": "#BBBBBB",
+}
+_MODE_STYLE = {"equal": ("#0072B2", "o"), "free": ("#D55E00", "s")}
+
+
+def share_bars(result: Facts, measure: str) -> list[tuple[str, dict[str, float]]]:
+    """Return (label, share by part) of every design and real chip, in drawing order."""
+    bars = []
+    for mode, answer in result["formats"].items():
+        for objective, facts in answer["designs"].items():
+            bars.append((f"{objective}, {mode}", facts["chip"][measure]))
+    for chip in result["chips"].values():
+        bars.append((chip["label"], chip["chip"][measure]))
+    return bars
+
+
+def front_data(result: Facts, mode: str) -> dict[str, Any]:
+    """Return the Pareto front and the real chips of a mode, in million US$ and US$/M tokens."""
+    front = result["formats"][mode]["pareto"]
+    chips = [
+        (chip["label"], chip["work"][mode]["training"]["usd"] / 1e6, chip["work"][mode]["mixed"]["usd"])
+        for chip in result["chips"].values()
+        if all(chip["work"][mode][objective]["feasible"] for objective in ("training", "mixed"))
+    ]
+    return {
+        "training": [point["training_usd"] / 1e6 for point in front],
+        "serving": [point["mixed_usd"] for point in front],
+        "chips": chips,
+    }
+
+
+def draw_run(result: Facts, path: Path) -> None:
+    """Draw the picture of a run.
+
+    Parameters
+    ----------
+    result : dict
+        What ``result.json`` holds.
+    path : Path
+        Where to write it; the suffix chooses the format.
+    """
+    # A file is all that is drawn: no window system, no global state.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 5.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    area, power, front = figure.subplots(1, 3, width_ratios=(1.25, 0.95, 1.2))
+    _draw_bars(area, share_bars(result, "area_share"), "share of die area")
+    _draw_bars(power, share_bars(result, "peak_power_share"), "share of peak power")
+    power.set_yticklabels([])
+    area.legend(
+        ncols=len(PARTS), loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False, fontsize=8,
+        handlelength=1.0, columnspacing=1.0,
+    )
+    _draw_front(front, result)
+    scenario = result["scenario"]
+    figure.suptitle(
+        f"{result['name']}: {scenario['budget']['die_mm2']:g} mm², "
+        f"{scenario['budget']['power_w']:g} W, {scenario['budget']['node']}; training "
+        f"{scenario['training']['model']}, serving {scenario['serving']['model']}",
+        fontsize=10,
+    )
+    figure.savefig(path, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
+
+
+def _draw_bars(axes: Axes, bars: Sequence[tuple[str, dict[str, float]]], title: str) -> None:
+    labels = [label for label, _ in bars]
+    positions = list(range(len(bars)))[::-1]
+    left = [0.0] * len(bars)
+    for part in PARTS:
+        widths = [share[part] for _, share in bars]
+        axes.barh(positions, widths, left=left, color=_COLOURS[part], label=part, height=0.8)
+        for position, start, width in zip(positions, left, widths):
+            if width >= 0.06:
+                axes.text(
+                    start + width / 2, position, f"{100 * width:.0f}", ha="center", va="center",
+                    fontsize=7, color="white" if part == "compute" else "black",
+                )
+        left = [a + b for a, b in zip(left, widths)]
+    axes.set_yticks(positions, labels, fontsize=8)
+    axes.set_xlim(0, 1)
+    axes.set_xticks([])
+    axes.set_xlabel(title + ", %", fontsize=9)
+    axes.tick_params(left=False)
+    for side in ("top", "right", "bottom", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def _draw_front(axes: Axes, result: Facts) -> None:
+    for mode in result["formats"]:
+        colour, marker = _MODE_STYLE[mode]
+        data = front_data(result, mode)
+        axes.step(
+            data["training"], data["serving"], where="post", color=colour, marker=marker,
+            markersize=4, label=f"front, formats {mode}",
+        )
+        for label, training, serving in data["chips"]:
+            axes.plot(training, serving, marker=marker, color=colour, fillstyle="none", linestyle="")
+            axes.annotate(
+                label, (training, serving), xytext=(4, 3), textcoords="offset points", fontsize=7,
+                color=colour,
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("training, million US$ per run", fontsize=9)
+    axes.set_ylabel("serving (mixed), US$ per million output tokens", fontsize=9)
+    axes.tick_params(labelsize=8, which="both")
+    axes.grid(alpha=0.25, which="both")
+    axes.legend(fontsize=8, loc="upper left", frameon=False)
+    axes.set_title("hollow: real chips, modelled the same way", fontsize=8)

@@ -1,0 +1,279 @@
+"""A run's story in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from models.evaluate import OBJECTIVES, PHASES
+from models.hardware.chip import PARTS
+from dse.facts import Facts
+from dse.objective import PER_UNIT
+from dse.units import percent, quantity, significant
+
+__all__ = ["design_table", "show_run"]
+
+_ABSENT = "–"
+_TITLES = {
+    "equal": "Formats equal: {recipe} for both jobs, the pure split",
+    "free": "Formats free: each job takes the narrowest that it allows",
+}
+_BOUND_NAMES = {
+    "die_mm2": "die area",
+    "power_w": "package power",
+    "rows": "array rows (gateware range)",
+    "cols": "array cols (gateware range)",
+    "stacks": "HBM stacks",
+    "lanes": "link lanes",
+    "volts": "design voltage",
+    "sram_share": "SRAM share",
+    "hbm_power_share": "HBM power cap",
+}
+
+Row = tuple[str, Callable[[Facts], str]]
+
+
+def show_run(console: Console, result: Facts) -> None:
+    """Print what a sweep found: designs, losses, real chips, gains and the thesis."""
+    for mode, answer in result["formats"].items():
+        recipe = result["scenario"]["formats"]["equal"]
+        console.print()
+        console.print(Text(_TITLES[mode].format(recipe=recipe), style="bold"))
+        for objective, reasons in answer["infeasible"].items():
+            console.print(f"[bold red]no design can do {objective}[/]:")
+            for reason in reasons:
+                console.print(f"  {reason}")
+        if answer["designs"]:
+            console.print(design_table(answer["designs"]))
+            console.print(_loss_table(answer["designs"]))
+        console.print(_chip_table(result, mode))
+        for line in _gain_lines(answer["gains"], result["chips"]):
+            console.print(line)
+        for line in _thesis_lines(answer["thesis"]):
+            console.print(line)
+
+
+def design_table(designs: Mapping[str, Facts]) -> Table:
+    """Return designs side by side, one column each."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("optimal for")
+    for objective in designs:
+        table.add_column(objective, justify="right")
+
+    def section(title: str, rows: Iterable[Row]) -> None:
+        table.add_row(Text(title, style="bold cyan"))
+        for label, value in rows:
+            table.add_row("  " + label, *(value(facts) for facts in designs.values()))
+
+    section("buys", _CHIP_ROWS)
+    section("area", [(part, _share("area_share", part)) for part in PARTS])
+    section("peak power", [(part, _share("peak_power_share", part)) for part in PARTS])
+    for phase in PHASES:
+        if any(_does(facts, phase) for facts in designs.values()):
+            section(
+                f"power in {phase}",
+                [
+                    ("mean", _of_phase(phase, lambda w: f"{significant(sum(w['power_w'].values()))} W")),
+                    *(
+                        (part, _of_phase(phase, lambda w, part=part: percent(w["power_share"][part])))
+                        for part in PARTS
+                    ),
+                ],
+            )
+    for phase in PHASES:
+        section(_PHASE_TITLES[phase], _work_rows(phase))
+    section("prefill and decode on one chip", _MIXED_ROWS)
+    section("held by", [("bounds", _bounds_text)])
+    return table
+
+
+def _share(measure: str, part: str) -> Callable[[Facts], str]:
+    return lambda facts: percent(facts["chip"][measure][part])
+
+
+def _does(facts: Facts, phase: str) -> bool:
+    return bool(facts["work"][phase]["feasible"])
+
+
+def _of_phase(phase: str, value: Callable[[Facts], str]) -> Callable[[Facts], str]:
+    return lambda facts: value(facts["work"][phase]) if _does(facts, phase) else _ABSENT
+
+
+_CHIP_ROWS: tuple[Row, ...] = (
+    ("arrays", lambda f: f"{f['chip']['arrays']} × {f['chip']['rows']}×{f['chip']['cols']}"),
+    ("clock, volts", lambda f: f"{significant(f['chip']['clock_ghz'])} GHz, {f['chip']['volts']:.2f} V"),
+    ("bf16", lambda f: _tflops(f, "bf16")),
+    ("fp8", lambda f: _tflops(f, "fp8_e4m3")),
+    ("int8", lambda f: _tflops(f, "int8")),
+    ("SRAM", lambda f: f"{significant(f['chip']['sram_mb'])} MB"),
+    ("HBM", lambda f: f"{f['chip']['hbm']['stacks']} × {f['chip']['hbm']['type']}"),
+    ("", lambda f: f"{significant(f['chip']['hbm']['gb'])} GB, {significant(f['chip']['hbm']['tb_per_s'])} TB/s"),
+    ("links, each way", lambda f: f"{significant(f['chip']['links']['gb_per_s_per_direction'])} GB/s"),
+    ("die", lambda f: f"{significant(f['chip']['die_mm2'])} mm²"),
+    ("package power", lambda f: f"{significant(f['chip']['power_w'])} W"),
+    ("bill of materials", lambda f: f"{significant(f['chip']['usd']['bill_of_materials'])} US$"),
+    ("with its system", lambda f: f"{significant(f['chip']['usd']['capital'])} US$"),
+)
+
+_PHASE_TITLES = {"training": "training", "prefill": "prefill", "decode": "decode"}
+_TIME_LABELS = {"training": "step", "prefill": "TTFT", "decode": "TPOT"}
+
+
+def _tflops(facts: Facts, name: str) -> str:
+    value = facts["chip"]["tflops"][name]
+    return f"{significant(value)} TFLOP/s" if value else _ABSENT
+
+
+def _work_rows(phase: str) -> list[Row]:
+    unit = PER_UNIT[phase][1].removeprefix("US$/")
+    rows: list[tuple[str, Callable[[Facts], str]]] = [
+        (f"US$ per {unit}", lambda w: significant(w["usd"])),
+        (_TIME_LABELS[phase], lambda w: quantity(w["seconds"], "s")),
+    ]
+    if phase == "training":
+        rows += [
+            ("run in the fleet", lambda w: f"{significant(w['days'])} days"),
+            ("at fixed chips", lambda w: f"{significant(w['at_fixed_chips']['days'])} days"),
+            ("energy per run", lambda w: quantity(w["joules"] / 3600, "Wh")),
+        ]
+    else:
+        rows.append(("energy per token", lambda w: quantity(w["joules"], "J")))
+    rows += [
+        ("tokens/s per chip", lambda w: significant(w["tokens_per_s_per_chip"])),
+        ("recipe", lambda w: str(w["recipe"])),
+        ("mapping", lambda w: _mapping(w["mapping"])),
+        ("mean clock", lambda w: f"{significant(w['clock_ghz'])} GHz"),
+        ("memory", lambda w: f"{significant(w['memory_gb'])} GB"),
+        ("bound by", lambda w: _shares_text(w["bound_share"])),
+    ]
+    return [(label, _of_phase(phase, value)) for label, value in rows]
+
+
+_MIXED_ROWS: tuple[Row, ...] = (
+    ("US$ per M output tokens", _of_phase("mixed", lambda w: significant(w["usd"]))),
+    ("energy per token", _of_phase("mixed", lambda w: quantity(w["joules"], "J"))),
+    ("tokens/s per chip", _of_phase("mixed", lambda w: significant(w["tokens_per_s_per_chip"]))),
+)
+
+
+def _mapping(mapping: Mapping[str, int]) -> str:
+    text = f"TP{mapping['tp']} PP{mapping['pp']}"
+    if "batch" in mapping:
+        return f"{text} B{mapping['batch']}"
+    text += f" DP{mapping['dp']}"
+    text += f"\nmicro {mapping['micro_batch']}×{mapping['micro_batches']}"
+    if mapping["virtual_stages"] > 1:
+        text += f" v{mapping['virtual_stages']}"
+    return text + ("\nrecompute" if mapping["recompute"] else "")
+
+
+def _shares_text(bounds: Mapping[str, float]) -> str:
+    largest = sorted(bounds.items(), key=lambda item: -item[1])[:3]
+    return "\n".join(f"{name} {percent(share)}" for name, share in largest if share >= 0.01)
+
+
+def _bounds_text(facts: Facts) -> str:
+    return "\n".join(held_by(facts)) or _ABSENT
+
+
+def held_by(facts: Facts) -> list[str]:
+    """Return what holds a design: variables at their ends, edges that are full, service levels."""
+    held = []
+    for name, end in facts["bounds"].items():
+        label = "HBM edge" if name == "stacks" and "stacks" in facts["edges_full"] else _BOUND_NAMES[name]
+        held.append(f"{label} {'max' if end == 'upper' else 'min'}")
+    held += [
+        {"stacks": "HBM edge full", "lanes": "link edge full"}[name]
+        for name in facts["edges_full"]
+        if name not in facts["bounds"]
+    ]
+    own = facts.get("trial", ["/"])[0]
+    del own
+    for phase in PHASES:
+        if _does(facts, phase):
+            held += [
+                f"{phase} {name.upper() if name in ('ttft', 'tpot') else name}"
+                for name in facts["work"][phase]["at_limit"]
+                if name != "fleet"
+            ]
+    return held
+
+
+def _loss_table(designs: Mapping[str, Facts]) -> Group:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("dollars lost on the other's work")
+    for objective in designs:
+        table.add_column(objective, justify="right")
+    for objective in designs:
+        cells = []
+        for facts in designs.values():
+            loss = facts["losses"].get(objective)
+            cells.append("can't" if loss is None else percent(loss, signed=True))
+        table.add_row(f"  doing {objective}", *cells)
+    reasons = [
+        Text(f"  the {name} chip can't do {objective}: {facts['work'][objective]['violations'][0]}")
+        for name, facts in designs.items()
+        for objective in designs
+        if not facts["work"][objective]["feasible"] and facts["work"][objective]["violations"]
+    ]
+    return Group(Text(""), table, *reasons)
+
+
+def _chip_table(result: Facts, mode: str) -> Group:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("beside them")
+    table.add_column("area", justify="right")
+    table.add_column("TDP", justify="right")
+    for objective in OBJECTIVES:
+        table.add_column(objective, justify="right")
+    rows: Sequence[tuple[str, Facts, Facts | None]] = [
+        *((f"{o}-optimal", d["work"], None) for o, d in result["formats"][mode]["designs"].items()),
+        *((chip["label"], chip["work"][mode], chip["closure"]) for chip in result["chips"].values()),
+    ]
+    for label, work, error in rows:
+        table.add_row(
+            "  " + label,
+            f"{error['area']:.2f}" if error else "",
+            f"{error['tdp']:.2f}" if error else "",
+            *(significant(work[o]["usd"]) if work[o]["feasible"] else "can't" for o in OBJECTIVES),
+        )
+    note = Text(
+        "  area, TDP: modelled over actual. US$ per "
+        + ", ".join(PER_UNIT[o][1].removeprefix("US$/") for o in OBJECTIVES),
+        style="dim",
+    )
+    return Group(Text(""), table, note)
+
+
+def _gain_lines(gains: Facts, chips: Mapping[str, Facts]) -> list[Text]:
+    lines = [Text(""), Text("gain in throughput over them, on the optimum's own work", style="bold")]
+    for objective, by_chip in gains.items():
+        for name, measures in by_chip.items():
+            cells = [
+                f"{label} {percent(m['gain'], signed=True)}"
+                + ("" if m["claimed"] else f" (within the model's error of {percent(m['closure_error'])}: no claim)")
+                for label, m in (
+                    ("per chip", measures["chip"]),
+                    ("per mm²", measures["mm2"]),
+                    ("per W", measures["watt"]),
+                    ("per US$", measures["usd"]),
+                )
+            ]
+            lines.append(Text(f"  {objective} over {chips[name]['label']}: {', '.join(cells)}"))
+    return lines if len(lines) > 2 else []
+
+
+def _thesis_lines(checks: Sequence[Facts]) -> list[Text]:
+    if not checks:
+        return []
+    lines = [Text(""), Text("is the split what one would expect?", style="bold")]
+    for check in checks:
+        numbers = f"training {percent(check['training'])}, decode {percent(check['decode'])}"
+        mark = "yes" if check["holds"] else "no"
+        lines.append(Text(f"  {mark}: {check['expected']} ({numbers})"))
+        if check["why"]:
+            lines.append(Text(f"      why not: {check['why']}"))
+    return lines

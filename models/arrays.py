@@ -1,0 +1,38 @@
+"""Array types and the small operations that every model shares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ArrayLike", "BoolArray", "FloatArray", "IntArray", "positive_difference", "transfer_time"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def transfer_time(amount: ArrayLike, rate: ArrayLike) -> FloatArray:
+    """Return ``amount / rate``: 0 for nothing to move, infinity for something and no rate.
+
+    Never NaN, so that ``argmin`` over designs without HBM or links picks a real one.
+
+    Parameters
+    ----------
+    amount : array_like
+        Bytes, FLOPs or joules; zero or positive.
+    rate : array_like
+        The same per second; zero or positive, possibly infinite.
+    """
+    amount = np.asarray(amount, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        time: FloatArray = amount / np.asarray(rate, dtype=np.float64)
+    return np.where(amount > 0, time, 0.0)
+
+
+def positive_difference(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return a − b, at least 0, and 0 where either is infinite."""
+    both = np.isfinite(a) & np.isfinite(b)
+    difference = np.zeros_like(a)
+    difference[both] = np.maximum(a[both] - b[both], 0.0)
+    return difference

@@ -1,0 +1,83 @@
+"""Die area: what each part takes, and whether real dies close."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.arrays import FloatArray, IntArray
+from models.hardware.chip import PARTS, Chips
+from models.hardware.technology import DATAPATHS, LINK_TYPES, NODES, STYLES, Technology
+
+__all__ = ["array_mm2", "modelled_die_mm2", "part_areas", "resource_areas", "uncore_fraction"]
+
+BITS_PER_TBIT = 1e12
+
+
+def array_mm2(
+    rows: FloatArray, cols: FloatArray, node: IntArray, datapath: IntArray, tech: Technology
+) -> FloatArray:
+    """Return the area of one systolic array with the SRAM ports that feed it.
+
+    Parameters
+    ----------
+    rows, cols : ndarray, shape (D,)
+    node, datapath : ndarray of int, shape (D,)
+    tech : Technology
+
+    Returns
+    -------
+    ndarray, shape (D,)
+        mm². ``rows·cols·element + (rows + cols)·edge + control``: the edge makes small arrays dear,
+        so that neither 1 × 1 nor 4096 × 4096 wins for nothing.
+    """
+    element = tech.column("array.element_um2", NODES)[node] * 1e-6
+    element = element * tech.column("datapath.{}.element_area", DATAPATHS)[datapath]
+    edge = tech.column("array.edge_mm2_per_lane", NODES)[node]
+    edge = edge * tech.column("datapath.{}.edge_area", DATAPATHS)[datapath]
+    control = tech.column("array.control_mm2", NODES)[node]
+    area: FloatArray = rows * cols * element + (rows + cols) * edge + control
+    return area
+
+
+def resource_areas(chips: Chips, tech: Technology) -> FloatArray:
+    """Return the area of compute, SRAM, HBM and links, shape (D, 4), in mm²."""
+    link_mm2_per_tbps = tech.column("link.{}.mm2_per_tbps", LINK_TYPES)[chips.link_type]
+    return np.stack(
+        [
+            chips.fabricated
+            * array_mm2(chips.rows, chips.cols, chips.node, chips.datapath, tech),
+            chips.sram_bytes / 1e6 * tech.column("sram.mm2_per_mb", NODES)[chips.node],
+            chips.sites * tech.column("hbm.phy_mm2", NODES)[chips.node],
+            chips.link_bytes_per_s * 8 / BITS_PER_TBIT * link_mm2_per_tbps,
+        ],
+        axis=-1,
+    )
+
+
+def uncore_fraction(chips: Chips, tech: Technology) -> FloatArray:
+    """Return the share of the die that each style spends on uncore, shape (D,)."""
+    fraction: FloatArray = tech.column("uncore.fraction", STYLES)[chips.style]
+    return fraction
+
+
+def modelled_die_mm2(chips: Chips, tech: Technology) -> FloatArray:
+    """Return the die that the resources need once the uncore is charged, shape (D,).
+
+    For a real chip, the ratio of this to `Chips.die_mm2` is the model's closure.
+    """
+    total: FloatArray = resource_areas(chips, tech).sum(axis=-1)
+    return total / (1 - uncore_fraction(chips, tech))
+
+
+def part_areas(chips: Chips, tech: Technology) -> FloatArray:
+    """Return the die area by part, shape (D, len(PARTS)), in mm².
+
+    What the four resources leave is uncore, so that the parts add up to the larger of the real and
+    the modelled die.
+    """
+    resources = resource_areas(chips, tech)
+    die = np.maximum(chips.die_mm2, resources.sum(axis=-1))
+    areas = np.empty((len(chips), len(PARTS)))
+    areas[:, :4] = resources
+    areas[:, 4] = die - resources.sum(axis=-1)
+    return areas
