@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from dse.facts import Facts, chip_facts, closure, per_resource, work_facts
+from dse.objective import PER_UNIT, design
+from dse.space import Space, Value
+from dse.trials import Record
 from models.evaluate import OBJECTIVES, Problem, evaluate
 from models.hardware.budget import Budget, lanes_that_fit, stacks_that_fit
 from models.hardware.catalog import chip_facts as published
 from models.hardware.catalog import chips_named
 from models.hardware.technology import LINK_TYPES, Technology
 from models.performance.training import Fleet
-from dse.facts import Facts, chip_facts, closure, per_resource, work_facts
-from dse.objective import PER_UNIT, design
-from dse.space import Space, Value
-from dse.trials import Record
 
 __all__ = ["best_records", "chips_answer", "gains", "mode_answer", "pareto_records", "thesis"]
+
 
 def best_records(records: Sequence[Record]) -> dict[str, Record]:
     """Return the best feasible trial of each objective, whichever study found it.
@@ -217,32 +218,35 @@ def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
 
 
 def _why_not(part: str, train: Facts, serve: Facts) -> str:
-    bounds = {
-        name: work["work"][name]["bound_share"]
-        for name, work in (("training", train), ("decode", serve))
-    }
-    bound = {"compute": "compute", "links": "links", "hbm": "hbm"}[part]
-    sizes = ", ".join(
-        f"{name} {facts['chip']['area_mm2'][part]:.3g} mm2, {facts['chip']['peak_power_w'][part]:.3g} W"
-        for name, facts in (("training", train), ("decode", serve))
-    )
-    return (
-        f"{part}: {sizes}; {bound} takes {bounds['training'].get(bound, 0.0):.1%} of training's time "
-        f"and {bounds['decode'].get(bound, 0.0):.1%} of decode's, on dies of "
-        f"{train['chip']['die_mm2']:.3g} and {serve['chip']['die_mm2']:.3g} mm2"
-    )
+    """Say what each job pays for a part and gets from it, and what holds decode's HBM."""
+    lines = []
+    for name, facts in (("training", train), ("decode", serve)):
+        chip, work = facts["chip"], facts["work"][name]
+        lines.append(
+            f"{name} takes {chip['area_mm2'][part]:.3g} mm2 and {chip['peak_power_w'][part]:.3g} W "
+            f"of {part} on {chip['die_mm2']:.3g} mm2, and {part} binds "
+            f"{work['bound_share'].get(part, 0.0):.0%} of its time"
+        )
+    if "stacks" in serve["edges_full"]:
+        stacks, volts = serve["chip"]["hbm"]["stacks"], serve["chip"]["volts"]
+        lines.append(
+            f"the die's edge holds no more than decode's {stacks} stacks, so the area that is left "
+            f"goes to arrays, run at {volts:.2f} V"
+        )
+    return "; ".join(lines)
 
 
 def _losses(work: Mapping[str, Facts], best: Mapping[str, Record]) -> dict[str, float | None]:
     """Return dollars over the best design's, less one, on every work; None where it can't do it."""
-    return {
-        objective: work[objective]["usd"] / (record.usd[objective] * PER_UNIT[objective][0]) - 1
-        if work[objective]["feasible"]
-        else None
-        for objective, record in best.items()
-    }
+    losses: dict[str, float | None] = {}
+    for objective, record in best.items():
+        losses[objective] = None
+        if work[objective]["feasible"]:
+            least = record.usd[objective] * PER_UNIT[objective][0]
+            # Records hold six digits; what is below them is no loss.
+            losses[objective] = round(work[objective]["usd"] / least - 1, 5) + 0.0
+    return losses
 
 
 def _with_fleet(problem: Problem, chips: int) -> Problem:
     return replace(problem, fleet=Fleet(chips=chips))
-

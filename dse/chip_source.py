@@ -5,18 +5,20 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from dse.run import design_facts, read_result
+from dse.scenario import Scenario
 from models.hardware.budget import allocate
 from models.hardware.catalog import chip_facts, chip_names, chips_from_rows, chips_named
 from models.hardware.chip import Chips
 from models.hardware.technology import Technology
 from rtl.errors import InputError, unknown
 
-from dse.run import design_facts, read_result
-from dse.scenario import Scenario
-
 __all__ = ["CHIP_HELP", "resolve_chip"]
 
-CHIP_HELP = "a catalogue name (h100), a design of a run (runs/x#decode, runs/x#free/decode) or a TOML file with the columns of models/data/chips.csv"
+CHIP_HELP = (
+    "a catalogue name (h100), a design of a run (runs/x#decode, runs/x#free/decode) or a TOML file "
+    "with the columns of models/data/chips.csv"
+)
 
 
 def resolve_chip(text: str, tech: Technology) -> tuple[str, Chips]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dse.objective import PER_UNIT
 from models.arrays import FloatArray
 from models.constraints import Constraint, violations
 from models.economics import ChipCost, chip_cost
@@ -16,7 +17,6 @@ from models.hardware.chip import MATMUL_FORMATS, PARTS, Chips
 from models.hardware.power import peak_power_parts, tdp_w
 from models.hardware.technology import DATAPATHS, HBM_TYPES, LINK_TYPES, NODES, STYLES
 from models.results import PhaseResult
-from dse.objective import PER_UNIT
 
 __all__ = ["Facts", "chip_facts", "closure", "per_resource", "shares", "work_facts"]
 
@@ -39,9 +39,7 @@ def chip_facts(chips: Chips, problem: Problem) -> list[Facts]:
     return [_chip(chips, i, areas[i], powers[i], cost) for i in range(len(chips))]
 
 
-def _chip(
-    chips: Chips, i: int, area: FloatArray, power: FloatArray, cost: ChipCost
-) -> Facts:
+def _chip(chips: Chips, i: int, area: FloatArray, power: FloatArray, cost: ChipCost) -> Facts:
     def number(values: FloatArray) -> float:
         return float(values[i])
 
@@ -185,7 +183,7 @@ def _mixed_rate(evaluation: Evaluation, i: int) -> float:
 
 
 def per_resource(chip: Facts, work: Facts) -> dict[str, dict[str, float]]:
-    """Return throughput per chip, mm², watt and dollar of capital, by work; what is infeasible is left out."""
+    """Return throughput per chip, mm², watt and dollar of capital, by feasible work."""
     result = {}
     for objective, facts in work.items():
         if not facts["feasible"]:

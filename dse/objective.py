@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dse.space import Space, Value
 from models.constraints import Constraint
 from models.evaluate import OBJECTIVES, Evaluation, Problem, evaluate
 from models.hardware.budget import Budget, allocate
 from models.hardware.chip import Chips
-from dse.space import Space, Value
 
 __all__ = ["PER_UNIT", "STUDIES", "Score", "design", "score", "worth"]
 

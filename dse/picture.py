@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models.hardware.chip import PARTS
 from dse.facts import Facts
+from models.hardware.chip import PARTS
+from rtl.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["draw_run", "front_data", "share_bars"]
+__all__ = ["draw_comparison", "draw_run", "front_data", "share_bars"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 _COLOURS = {
@@ -40,7 +42,11 @@ def front_data(result: Facts, mode: str) -> dict[str, Any]:
     """Return the Pareto front and the real chips of a mode, in million US$ and US$/M tokens."""
     front = result["formats"][mode]["pareto"]
     chips = [
-        (chip["label"], chip["work"][mode]["training"]["usd"] / 1e6, chip["work"][mode]["mixed"]["usd"])
+        (
+            chip["label"],
+            chip["work"][mode]["training"]["usd"] / 1e6,
+            chip["work"][mode]["mixed"]["usd"],
+        )
         for chip in result["chips"].values()
         if all(chip["work"][mode][objective]["feasible"] for objective in ("training", "mixed"))
     ]
@@ -61,19 +67,19 @@ def draw_run(result: Facts, path: Path) -> None:
     path : Path
         Where to write it; the suffix chooses the format.
     """
-    # A file is all that is drawn: no window system, no global state.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 5.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(13, 5.4)
     area, power, front = figure.subplots(1, 3, width_ratios=(1.25, 0.95, 1.2))
     _draw_bars(area, share_bars(result, "area_share"), "share of die area")
     _draw_bars(power, share_bars(result, "peak_power_share"), "share of peak power")
     power.set_yticklabels([])
     area.legend(
-        ncols=len(PARTS), loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False, fontsize=8,
-        handlelength=1.0, columnspacing=1.0,
+        ncols=len(PARTS),
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        frameon=False,
+        fontsize=8,
+        handlelength=1.0,
+        columnspacing=1.0,
     )
     _draw_front(front, result)
     scenario = result["scenario"]
@@ -83,7 +89,60 @@ def draw_run(result: Facts, path: Path) -> None:
         f"{scenario['training']['model']}, serving {scenario['serving']['model']}",
         fontsize=10,
     )
-    figure.savefig(path, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
+    figure.savefig(path, dpi=110)
+
+
+def draw_comparison(answer: Facts, path: Path) -> None:
+    """Draw chips side by side: throughput on each work, relative to the first that can do it.
+
+    Parameters
+    ----------
+    answer : dict
+        What `dse.evaluations.compare_chips` returns.
+    path : Path
+        Where to write it; the suffix chooses the format.
+
+    Raises
+    ------
+    InputError
+        If the suffix is no picture format.
+    """
+    figure = _figure(11, 2.2 + 0.5 * len(answer["chips"]))
+    if path.suffix.lstrip(".") not in figure.canvas.get_supported_filetypes():
+        raise InputError(f"can't draw {path.suffix or 'without a suffix'}; use .png, .svg or .pdf")
+    axes = figure.subplots(1, 4, sharey=True)
+    labels = [facts["label"] for facts in answer["chips"]]
+    positions = list(range(len(labels)))[::-1]
+    objectives = list(answer["chips"][0]["work"])
+    height = 0.8 / len(objectives)
+    for panel, (measure, title) in zip(
+        axes, (("chip", "per chip"), ("mm2", "per mm²"), ("watt", "per W"), ("usd", "per US$"))
+    ):
+        for i, objective in enumerate(objectives):
+            rates = [facts["per"].get(objective, {}).get(measure, 0.0) for facts in answer["chips"]]
+            base = next((rate for rate in rates if rate > 0), 1.0)
+            panel.barh(
+                [position + (1.5 - i) * height for position in positions],
+                [rate / base for rate in rates],
+                height=height,
+                label=objective,
+            )
+        panel.set_title(f"throughput {title}", fontsize=9)
+        panel.tick_params(labelsize=8)
+    axes[0].set_yticks(positions, labels)
+    axes[0].legend(fontsize=7, frameon=False)
+    figure.supxlabel("relative to the first chip that can do the work", fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
+def _figure(width: float, height: float) -> Figure:
+    # A file is all that is drawn: no window system, no global state.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def _draw_bars(axes: Axes, bars: Sequence[tuple[str, dict[str, float]]], title: str) -> None:
@@ -96,8 +155,13 @@ def _draw_bars(axes: Axes, bars: Sequence[tuple[str, dict[str, float]]], title: 
         for position, start, width in zip(positions, left, widths):
             if width >= 0.06:
                 axes.text(
-                    start + width / 2, position, f"{100 * width:.0f}", ha="center", va="center",
-                    fontsize=7, color="white" if part == "compute" else "black",
+                    start + width / 2,
+                    position,
+                    f"{100 * width:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if part == "compute" else "black",
                 )
         left = [a + b for a, b in zip(left, widths)]
     axes.set_yticks(positions, labels, fontsize=8)
@@ -114,13 +178,24 @@ def _draw_front(axes: Axes, result: Facts) -> None:
         colour, marker = _MODE_STYLE[mode]
         data = front_data(result, mode)
         axes.step(
-            data["training"], data["serving"], where="post", color=colour, marker=marker,
-            markersize=4, label=f"front, formats {mode}",
+            data["training"],
+            data["serving"],
+            where="post",
+            color=colour,
+            marker=marker,
+            markersize=4,
+            label=f"front, formats {mode}",
         )
         for label, training, serving in data["chips"]:
-            axes.plot(training, serving, marker=marker, color=colour, fillstyle="none", linestyle="")
+            axes.plot(
+                training, serving, marker=marker, color=colour, fillstyle="none", linestyle=""
+            )
             axes.annotate(
-                label, (training, serving), xytext=(4, 3), textcoords="offset points", fontsize=7,
+                label,
+                (training, serving),
+                xytext=(4, 3),
+                textcoords="offset points",
+                fontsize=7,
                 color=colour,
             )
     axes.set_xscale("log")

@@ -6,17 +6,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dse.facts import Facts
 from rtl.errors import InputError, unknown
 
-from dse.facts import Facts
-
-__all__ = ["DESIGN_HELP", "RESULT", "SCENARIO", "TRIALS", "design_facts", "read_result", "write_result"]
+__all__ = [
+    "PICTURE",
+    "RESULT",
+    "SCENARIO",
+    "TRIALS",
+    "design_facts",
+    "read_result",
+    "write_result",
+]
 
 RESULT = "result.json"
 SCENARIO = "scenario.toml"
 TRIALS = "trials.jsonl"
 PICTURE = "summary.png"
-DESIGN_HELP = "training, decode, prefill or mixed, with formats equal; free/decode and so on with formats free"
 
 
 def write_result(folder: Path, result: Facts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dse.space import Space
 from models.evaluate import Problem
 from models.hardware.budget import Budget
 from models.hardware.catalog import chip_facts
@@ -26,9 +28,15 @@ from models.workload.catalog import load_model
 from models.workload.tasks import ServingTask, TrainingTask
 from rtl.errors import InputError, lookup
 
-from dse.space import Space
-
-__all__ = ["FORMATS", "Formats", "Scenario", "default_scenario", "load_scenario"]
+__all__ = [
+    "FORMATS",
+    "Formats",
+    "Scenario",
+    "default_scenario",
+    "explain_invalid",
+    "load_scenario",
+    "with_settings",
+]
 
 Formats = Literal["equal", "free"]
 FORMATS: tuple[Formats, ...] = ("equal", "free")
@@ -217,11 +225,23 @@ def load_scenario(path: Path | None) -> tuple[Scenario, str]:
     try:
         scenario = Scenario.model_validate(table)
     except ValidationError as error:
-        raise InputError(f"{label}: {_explain(error)}") from error
+        raise InputError(f"{label}: {explain_invalid(error)}") from error
     return scenario.validated(Technology.default()), text
 
 
-def _explain(error: ValidationError) -> str:
+def with_settings(scenario: Scenario, text: str, **settings: int | None) -> tuple[Scenario, str]:
+    """Return a scenario and its file's text with top-level settings replaced; None leaves one."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name, value in given.items():
+        # Top-level settings stand before the first section.
+        head, bracket, rest = text.partition("\n[")
+        line = re.compile(rf"^{name}\s*=\s*[^#\n]*?(\s*(#.*)?)$", re.MULTILINE)
+        head, found = line.subn(rf"{name} = {value}\1", head, count=1)
+        text = (head if found else f"{name} = {value}\n{head}") + bracket + rest
+    return Scenario.model_validate({**scenario.model_dump(), **given}), text
+
+
+def explain_invalid(error: ValidationError) -> str:
     """Say the first thing that is wrong in one line, and how many more there are."""
     problems = error.errors()
     first: Mapping[str, Any] = problems[0]

@@ -10,11 +10,11 @@ import optuna
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from models.evaluate import Problem
-from models.hardware.budget import Budget
 from dse.objective import NOT_POSSIBLE, STUDIES, Score, score
 from dse.space import Space, Value
 from dse.trials import Record, TrialLog
+from models.evaluate import Problem
+from models.hardware.budget import Budget
 
 __all__ = ["POPULATION", "Search", "run_study"]
 
@@ -61,9 +61,9 @@ def run_study(
 
     Notes
     -----
-    A batch is one generation, asked for together and scored in one array-at-a-time call. The sampler
-    is made anew for every batch, seeded by (seed, study, trials so far), so that a resumed study goes
-    on exactly as an uninterrupted one would.
+    A batch is one generation, asked for together and scored in one array-at-a-time call. The
+    sampler is made anew for every batch, seeded by (seed, study, trials so far), so that a resumed
+    study goes on exactly as an uninterrupted one would.
     """
     objectives = STUDIES[name.split("/")[1]]
     study = optuna.create_study(directions=["minimize"] * len(objectives), study_name=name)
@@ -93,7 +93,9 @@ def run_study(
 def _constraints(result: Score, objectives: Sequence[str]) -> dict[str, float]:
     """Return the constraints of a study; "work" is met where every objective has a mapping."""
     merged = {
-        name: value for objective in objectives for name, value in result.violations[objective].items()
+        name: value
+        for objective in objectives
+        for name, value in result.violations[objective].items()
     }
     merged["work"] = float(max(result.usd[o] for o in objectives) >= NOT_POSSIBLE)
     return merged

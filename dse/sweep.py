@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-
-from models.evaluate import OBJECTIVES
-from models.hardware.technology import Technology
-from rtl.errors import InputError
 
 from dse.answer import best_records, chips_answer, gains, mode_answer, thesis
 from dse.facts import Facts
 from dse.objective import STUDIES
 from dse.run import RESULT, SCENARIO, TRIALS, write_result
-from dse.scenario import FORMATS, Scenario
+from dse.scenario import FORMATS, Formats, Scenario
 from dse.study import Search, run_study
 from dse.trials import TrialLog
+from models.evaluate import OBJECTIVES
+from models.hardware.technology import Technology
+from rtl.errors import InputError
 
 __all__ = ["prepare_folder", "sweep", "total_trials"]
 
@@ -82,7 +82,10 @@ def sweep(
         progress(name, len(kept))
     searches = {
         mode: Search(
-            scenario.space(mode, tech), scenario.silicon(tech), scenario.problem(mode, tech), scenario.seed
+            scenario.space(mode, tech),
+            scenario.silicon(tech),
+            scenario.problem(mode, tech),
+            scenario.seed,
         )
         for mode in FORMATS
     }
@@ -103,14 +106,14 @@ def sweep(
                         for o in STUDIES[study]
                         if round_number > 1 and o in best and best[o].study != name
                     ],
-                    progress=lambda n, name=name: progress(name, n),
+                    progress=partial(progress, name),
                 )
     result = _answer(scenario, searches, log)
     write_result(folder, result)
     return result
 
 
-def _answer(scenario: Scenario, searches: dict[str, Search], log: TrialLog) -> Facts:
+def _answer(scenario: Scenario, searches: Mapping[Formats, Search], log: TrialLog) -> Facts:
     fixed = scenario.cluster.compare_chips
     modes = {
         mode: mode_answer(

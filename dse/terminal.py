@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from models.evaluate import OBJECTIVES, PHASES
-from models.hardware.chip import PARTS
 from dse.facts import Facts
 from dse.objective import PER_UNIT
 from dse.units import percent, quantity, significant
+from models.evaluate import OBJECTIVES, PHASES
+from models.hardware.chip import PARTS
 
-__all__ = ["design_table", "show_run"]
+__all__ = ["design_table", "held_by", "show_run", "work_table"]
 
 _ABSENT = "–"
 _TITLES = {
@@ -50,8 +51,7 @@ def show_run(console: Console, result: Facts) -> None:
             console.print(design_table(answer["designs"]))
             console.print(_loss_table(answer["designs"]))
         console.print(_chip_table(result, mode))
-        for line in _gain_lines(answer["gains"], result["chips"]):
-            console.print(line)
+        console.print(_gain_table(answer["gains"], result["chips"]))
         for line in _thesis_lines(answer["thesis"]):
             console.print(line)
 
@@ -76,17 +76,30 @@ def design_table(designs: Mapping[str, Facts]) -> Table:
             section(
                 f"power in {phase}",
                 [
-                    ("mean", _of_phase(phase, lambda w: f"{significant(sum(w['power_w'].values()))} W")),
-                    *(
-                        (part, _of_phase(phase, lambda w, part=part: percent(w["power_share"][part])))
-                        for part in PARTS
-                    ),
+                    ("mean", _of_phase(phase, _mean_power)),
+                    *((part, _of_phase(phase, partial(_power_share, part))) for part in PARTS),
                 ],
             )
     for phase in PHASES:
         section(_PHASE_TITLES[phase], _work_rows(phase))
     section("prefill and decode on one chip", _MIXED_ROWS)
     section("held by", [("bounds", _bounds_text)])
+    return table
+
+
+def work_table(phase: str, work: Facts) -> Table:
+    """Return one chip's figures in one phase."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    facts = {"work": {phase: work}}
+    for label, value in _work_rows(phase):
+        table.add_row("  " + label, value(facts))
+    watts = ", ".join(f"{part} {percent(share)}" for part, share in work["power_share"].items())
+    table.add_row("  power", f"{significant(sum(work['power_w'].values()))} W: {watts}")
+    table.add_row(
+        "  mappings", f"{work['mappings_feasible']:,} feasible of {work['mappings_tried']:,}"
+    )
+    if work["at_limit"]:
+        table.add_row("  at its limit", ", ".join(work["at_limit"]))
     return table
 
 
@@ -104,14 +117,20 @@ def _of_phase(phase: str, value: Callable[[Facts], str]) -> Callable[[Facts], st
 
 _CHIP_ROWS: tuple[Row, ...] = (
     ("arrays", lambda f: f"{f['chip']['arrays']} × {f['chip']['rows']}×{f['chip']['cols']}"),
-    ("clock, volts", lambda f: f"{significant(f['chip']['clock_ghz'])} GHz, {f['chip']['volts']:.2f} V"),
+    (
+        "clock, volts",
+        lambda f: f"{significant(f['chip']['clock_ghz'])} GHz, {f['chip']['volts']:.2f} V",
+    ),
     ("bf16", lambda f: _tflops(f, "bf16")),
     ("fp8", lambda f: _tflops(f, "fp8_e4m3")),
     ("int8", lambda f: _tflops(f, "int8")),
     ("SRAM", lambda f: f"{significant(f['chip']['sram_mb'])} MB"),
     ("HBM", lambda f: f"{f['chip']['hbm']['stacks']} × {f['chip']['hbm']['type']}"),
-    ("", lambda f: f"{significant(f['chip']['hbm']['gb'])} GB, {significant(f['chip']['hbm']['tb_per_s'])} TB/s"),
-    ("links, each way", lambda f: f"{significant(f['chip']['links']['gb_per_s_per_direction'])} GB/s"),
+    ("", lambda f: _hbm_size(f["chip"]["hbm"])),
+    (
+        "links, each way",
+        lambda f: f"{significant(f['chip']['links']['gb_per_s_per_direction'])} GB/s",
+    ),
     ("die", lambda f: f"{significant(f['chip']['die_mm2'])} mm²"),
     ("package power", lambda f: f"{significant(f['chip']['power_w'])} W"),
     ("bill of materials", lambda f: f"{significant(f['chip']['usd']['bill_of_materials'])} US$"),
@@ -120,6 +139,18 @@ _CHIP_ROWS: tuple[Row, ...] = (
 
 _PHASE_TITLES = {"training": "training", "prefill": "prefill", "decode": "decode"}
 _TIME_LABELS = {"training": "step", "prefill": "TTFT", "decode": "TPOT"}
+
+
+def _hbm_size(hbm: Facts) -> str:
+    return f"{significant(hbm['gb'])} GB, {significant(hbm['tb_per_s'])} TB/s"
+
+
+def _mean_power(work: Facts) -> str:
+    return f"{significant(sum(work['power_w'].values()))} W"
+
+
+def _power_share(part: str, work: Facts) -> str:
+    return percent(work["power_share"][part])
 
 
 def _tflops(facts: Facts, name: str) -> str:
@@ -183,15 +214,17 @@ def held_by(facts: Facts) -> list[str]:
     """Return what holds a design: variables at their ends, edges that are full, service levels."""
     held = []
     for name, end in facts["bounds"].items():
-        label = "HBM edge" if name == "stacks" and "stacks" in facts["edges_full"] else _BOUND_NAMES[name]
+        label = (
+            "HBM edge"
+            if name == "stacks" and "stacks" in facts["edges_full"]
+            else _BOUND_NAMES[name]
+        )
         held.append(f"{label} {'max' if end == 'upper' else 'min'}")
     held += [
         {"stacks": "HBM edge full", "lanes": "link edge full"}[name]
         for name in facts["edges_full"]
         if name not in facts["bounds"]
     ]
-    own = facts.get("trial", ["/"])[0]
-    del own
     for phase in PHASES:
         if _does(facts, phase):
             held += [
@@ -231,7 +264,10 @@ def _chip_table(result: Facts, mode: str) -> Group:
         table.add_column(objective, justify="right")
     rows: Sequence[tuple[str, Facts, Facts | None]] = [
         *((f"{o}-optimal", d["work"], None) for o, d in result["formats"][mode]["designs"].items()),
-        *((chip["label"], chip["work"][mode], chip["closure"]) for chip in result["chips"].values()),
+        *(
+            (chip["label"], chip["work"][mode], chip["closure"])
+            for chip in result["chips"].values()
+        ),
     ]
     for label, work, error in rows:
         table.add_row(
@@ -248,22 +284,25 @@ def _chip_table(result: Facts, mode: str) -> Group:
     return Group(Text(""), table, note)
 
 
-def _gain_lines(gains: Facts, chips: Mapping[str, Facts]) -> list[Text]:
-    lines = [Text(""), Text("gain in throughput over them, on the optimum's own work", style="bold")]
+def _gain_table(gains: Facts, chips: Mapping[str, Facts]) -> Group:
+    """Return each optimum's gain in throughput over real chips; in brackets where not claimed."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("throughput over them, own work")
+    measures = (("chip", "per chip"), ("mm2", "per mm²"), ("watt", "per W"), ("usd", "per US$"))
+    for _, label in measures:
+        table.add_column(label, justify="right")
     for objective, by_chip in gains.items():
-        for name, measures in by_chip.items():
-            cells = [
-                f"{label} {percent(m['gain'], signed=True)}"
-                + ("" if m["claimed"] else f" (within the model's error of {percent(m['closure_error'])}: no claim)")
-                for label, m in (
-                    ("per chip", measures["chip"]),
-                    ("per mm²", measures["mm2"]),
-                    ("per W", measures["watt"]),
-                    ("per US$", measures["usd"]),
-                )
-            ]
-            lines.append(Text(f"  {objective} over {chips[name]['label']}: {', '.join(cells)}"))
-    return lines if len(lines) > 2 else []
+        for name, by_measure in by_chip.items():
+            cells = []
+            for measure, _ in measures:
+                gain = by_measure[measure]
+                text = percent(gain["gain"], signed=True)
+                cells.append(Text(text) if gain["claimed"] else Text(f"({text})", style="dim"))
+            table.add_row(f"  {objective} over {chips[name]['label']}", *cells)
+    note = Text(
+        "  (…): not claimed, no larger than the model's own closure error on that chip", style="dim"
+    )
+    return Group(Text(""), table, note)
 
 
 def _thesis_lines(checks: Sequence[Facts]) -> list[Text]:

@@ -1,1 +1,1 @@
-"""What a chip is, what a workload asks of it, and how long, how many joules and dollars it takes."""
+"""What a chip is, what a workload asks of it, and the time, joules and dollars it takes."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ArrayLike", "BoolArray", "FloatArray", "IntArray", "positive_difference", "transfer_time"]
+__all__ = [
+    "ArrayLike",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "positive_difference",
+    "transfer_time",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -60,7 +60,7 @@ class Violation:
 
     def __str__(self) -> str:
         if not np.isfinite(self.demand):
-            return f"{self.name}: can't be met at any setting (limit {self.limit:.3g} {self.unit}); {self.levers}"
+            return f"{self.name}: can't be met (limit {self.limit:.3g} {self.unit}); {self.levers}"
         return (
             f"{self.name}: needs {self.demand:.4g} {self.unit}, allowed {self.limit:.4g}, "
             f"over by {self.demand - self.limit:.3g} {self.unit}; {self.levers}"

@@ -122,9 +122,9 @@ def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
     dies_usd = chips.dies * wafer / gross_dies(each.sum(axis=-1)) / yields
     stacks_mm2 = chips.stacks * tech["hbm.stack_mm2"]
     interposer = tech["cost.interposer_factor"] * (areas.sum(axis=-1) + stacks_mm2)
-    nre = (
-        tech.column("cost.mask_set_usd", NODES) + tech.column("cost.design_usd", NODES)
-    )[chips.node] / volume
+    nre = (tech.column("cost.mask_set_usd", NODES) + tech.column("cost.design_usd", NODES))[
+        chips.node
+    ] / volume
     hbm_usd = chips.hbm_bytes / 1e9 * tech["cost.hbm_usd_per_gb"]
     package_usd = interposer * tech["cost.interposer_usd_per_mm2"]
     test = np.full(len(chips), tech["cost.test_usd"])

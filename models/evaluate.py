@@ -109,9 +109,7 @@ def evaluate(chips: Chips, problem: Problem) -> Evaluation:
     """
     results: dict[str, list[PhaseResult]] = {phase: [] for phase in PHASES}
     for start in range(0, len(chips), BLOCK):
-        block = machine(
-            chips[start : start + BLOCK], problem.cluster, problem.tech, problem.volume
-        )
+        block = machine(chips[start : start + BLOCK], problem.cluster, problem.tech, problem.volume)
         for phase in PHASES:
             results[phase].append(_phase(phase, block, problem))
     joined = {phase: concatenate(parts) for phase, parts in results.items()}

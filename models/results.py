@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,10 +73,6 @@ class PhaseResult:
         return max(self.bound_s, key=lambda name: float(self.bound_s[name][index]))
 
 
-_COLUMNS = ("usd", "seconds", "joules", "tokens_per_s", "chips", "clock_hz", "memory_bytes")
-_DICTS = ("mapping", "bound_s")
-
-
 def cheapest(results: Sequence[PhaseResult]) -> PhaseResult:
     """Return, for every design, the cheapest of several recipes.
 
@@ -84,7 +80,7 @@ def cheapest(results: Sequence[PhaseResult]) -> PhaseResult:
     """
     usd = np.stack([r.usd for r in results])
     misses = np.stack(
-        [sum(np.maximum(c.violation, 0.0) for c in r.constraints) for r in results]
+        [np.sum([np.maximum(c.violation, 0.0) for c in r.constraints], axis=0) for r in results]
     )
     best = np.where(np.isfinite(usd).any(axis=0), usd.argmin(axis=0), misses.argmin(axis=0))
     rows = np.arange(usd.shape[1])
@@ -93,61 +89,57 @@ def cheapest(results: Sequence[PhaseResult]) -> PhaseResult:
         picked: FloatArray = np.stack(columns)[best, rows]
         return picked
 
-    first = results[0]
-    return PhaseResult(
+    return replace(
+        _combined(results, pick),
         recipes=tuple(name for r in results for name in r.recipes),
         recipe=best.astype(np.int64),
-        power_w=pick([r.power_w for r in results]),
         mappings_feasible=np.sum([r.mappings_feasible for r in results], axis=0),
         mappings_tried=np.sum([r.mappings_tried for r in results], axis=0),
-        constraints=[
-            Constraint(
-                c.name,
-                pick([r.constraints[i].demand for r in results]),
-                pick([r.constraints[i].limit for r in results]),
-                c.unit,
-                c.levers,
-            )
-            for i, c in enumerate(first.constraints)
-        ],
-        **{name: pick([getattr(r, name) for r in results]) for name in _COLUMNS},
-        **{
-            name: {key: pick([getattr(r, name)[key] for r in results]) for key in getattr(first, name)}
-            for name in _DICTS
-        },
     )
 
 
 def concatenate(results: Sequence[PhaseResult]) -> PhaseResult:
     """Join results over consecutive blocks of designs."""
-    first = results[0]
-
-    def join(name: str) -> FloatArray:
-        return np.concatenate([getattr(r, name) for r in results])
-
-    return PhaseResult(
-        recipes=first.recipes,
+    return replace(
+        _combined(results, np.concatenate),
         recipe=np.concatenate([r.recipe for r in results]),
-        power_w=join("power_w"),
-        mappings_feasible=join("mappings_feasible"),
-        mappings_tried=join("mappings_tried"),
-        constraints=[
-            Constraint(
-                c.name,
-                np.concatenate([r.constraints[i].demand for r in results]),
-                np.concatenate([r.constraints[i].limit for r in results]),
-                c.unit,
-                c.levers,
-            )
-            for i, c in enumerate(first.constraints)
-        ],
-        **{name: join(name) for name in _COLUMNS},
-        **{
-            name: {
-                key: np.concatenate([getattr(r, name)[key] for r in results])
-                for key in getattr(first, name)
-            }
-            for name in _DICTS
-        },
     )
 
+
+def _combined(
+    results: Sequence[PhaseResult], combine: Callable[[Sequence[FloatArray]], FloatArray]
+) -> PhaseResult:
+    """Combine every array of several results in the same way; `recipe` stays the first one's."""
+    first = results[0]
+
+    def column(name: str) -> FloatArray:
+        return combine([getattr(r, name) for r in results])
+
+    def columns(name: str) -> dict[str, FloatArray]:
+        return {
+            key: combine([getattr(r, name)[key] for r in results]) for key in getattr(first, name)
+        }
+
+    return replace(
+        first,
+        usd=column("usd"),
+        seconds=column("seconds"),
+        joules=column("joules"),
+        tokens_per_s=column("tokens_per_s"),
+        chips=column("chips"),
+        mapping=columns("mapping"),
+        bound_s=columns("bound_s"),
+        power_w=column("power_w"),
+        clock_hz=column("clock_hz"),
+        memory_bytes=column("memory_bytes"),
+        mappings_feasible=column("mappings_feasible"),
+        mappings_tried=column("mappings_tried"),
+        constraints=[
+            replace(
+                constraint,
+                demand=combine([r.constraints[i].demand for r in results]),
+                limit=combine([r.constraints[i].limit for r in results]),
+            )
+            for i, constraint in enumerate(first.constraints)
+        ],
+    )

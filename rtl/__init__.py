@@ -1,1 +1,1 @@
-"""The hardware: a parameterized systolic matmul array, simulated from Python and exported as Verilog."""
+"""The hardware: a systolic matmul array, simulated from Python and exported as Verilog."""

@@ -1,5 +1,7 @@
 """The weight-stationary systolic array."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, EnableInserter, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
@@ -70,6 +72,7 @@ class SystolicArray(wiring.Component):
         return self._config
 
     def elaborate(self, platform):
+        """Build the circuit."""
         m = Module()
         rows, cols = self.config.rows, self.config.cols
         operand = operand_shape(self.config.operand)
@@ -125,7 +128,7 @@ class SystolicArray(wiring.Component):
                 row.swap.eq(swap_wave[r]),
                 row.shift.eq(beat & (beat_index >= r)),
             ]
-        for upper, lower in zip(array_rows, array_rows[1:]):
+        for upper, lower in pairwise(array_rows):
             connect(m, upper.below, lower.above)
         for c in range(cols):
             m.d.comb += [
@@ -221,6 +224,7 @@ class ArrayRow(wiring.Component):
         )
 
     def elaborate(self, platform):
+        """Build the circuit."""
         m = Module()
         operand = operand_shape(self._config.operand)
         from_left = (self.activation, self.swap, self.shift)
@@ -276,6 +280,7 @@ class Skew(wiring.Component):
         super().__init__({"i": In(shape).array(lanes), "o": Out(shape).array(lanes)})
 
     def elaborate(self, platform):
+        """Build the circuit."""
         m = Module()
         for lane, depth in enumerate(self._depths):
             value = self.i[lane]

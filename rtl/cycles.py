@@ -39,7 +39,7 @@ def result_latency(rows: Number, cols: Number) -> Number:
 
 def tile_count(k: ArrayLike, n: ArrayLike, rows: ArrayLike, cols: ArrayLike) -> NDArray[Any]:
     """Count the weight tiles of a (K, N) operand: ``ceil(k / rows) * ceil(n / cols)``."""
-    return _ceil_divide(k, rows) * _ceil_divide(n, cols)
+    return np.asarray(_ceil_divide(k, rows) * _ceil_divide(n, cols))
 
 
 def stream_cycles(m: Number, tiles: Number, rows: Number, cols: Number) -> NDArray[Any]:

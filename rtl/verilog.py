@@ -18,12 +18,6 @@ from rtl.errors import InputError
 
 __all__ = ["Export", "FlatArray", "Port", "export", "ports"]
 
-# Names a Verilog tool takes for something else; a module must not be called so.
-_VERILOG_WORDS = frozenset(
-    "always assign begin case default else end endcase endmodule for function if initial inout "
-    "input integer module negedge output parameter posedge reg signed task wire".split()
-)
-
 
 @dataclass(frozen=True)
 class Port:
@@ -151,6 +145,7 @@ class FlatArray(wiring.Component):
         )
 
     def elaborate(self, platform):
+        """Build the circuit."""
         m = Module()
         m.submodules.array = array = self._config.create()
         m.d.comb += [
@@ -229,8 +224,6 @@ def _check_name(name):
             f"a module cannot be named {name!r}; use letters, digits and single underscores, "
             f"a letter first"
         )
-    if name in _VERILOG_WORDS:
-        raise InputError(f"a module cannot be named {name!r}, a Verilog keyword; add a word to it")
 
 
 def _manifest(config, name, provenance):
@@ -270,6 +263,7 @@ def _readme(config, name):
         for port in ports(config)
     )
     rows, cols = config.rows, config.cols
+    latency = result_latency(rows, cols)
     return f"""# {name}
 
 A {rows} × {cols} weight-stationary systolic array: {config.operand_format} activations and
@@ -312,7 +306,7 @@ and without stalls:
 
     {FORMULA}
 
-with rows = {rows} and cols = {cols}. A vector's result is offered {result_latency(rows, cols)} cycles after the
+with rows = {rows} and cols = {cols}. A vector's result is offered {latency} cycles after the
 vector is accepted.
 """
 

@@ -34,7 +34,8 @@ def export(
     ] = 1,
     name: Annotated[str, typer.Option(help="Name of the Verilog module.")] = "systolic_array",
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write.  [dim]\\[default: RUN/rtl/DESIGN or build/NAME][/dim]")
+        Path | None,
+        typer.Option(help="Folder to write.  [dim]\\[default: RUN/rtl/DESIGN or build/NAME][/dim]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,8 +49,6 @@ def export(
     from rtl.formats import FORMATS, format_named
     from rtl.verilog import export as write
 
-    if run is None and (rows is None or cols is None):
-        raise InputError("name a run with --run, or an array with --rows and --cols")
     if run is not None and (rows is not None or cols is not None):
         raise InputError("--run gives the array its sides; leave out --rows and --cols")
     facts: dict[str, object] = {}
@@ -58,8 +57,15 @@ def export(
         chip = chosen["chip"]
         rows, cols = chip["rows"], chip["cols"]
         wanted = _NATIVE_FORMAT[chip["datapath"]]
-        facts = {"run": run.name, "design": f"{formats}/{objective}", "design_rows": rows, "design_cols": cols}
+        facts = {
+            "run": run.name,
+            "design": f"{formats}/{objective}",
+            "design_rows": rows,
+            "design_cols": cols,
+        }
         folder = out or run / "rtl" / design
+    elif rows is None or cols is None:
+        raise InputError("name a run with --run, or an array with --rows and --cols")
     else:
         wanted = number_format or "int8"
         folder = out or Path("build") / name
@@ -70,7 +76,6 @@ def export(
             f"the {design} design multiplies in {built}, which the gateware can't yet; "
             f"give --format with one that it can: {able}"
         )
-    assert rows is not None and cols is not None
     small_rows, small_cols = scaled(rows, cols, scale)
     facts |= {"requested_format": wanted, "substituted": built != wanted, "scale": scale}
     config = MatmulConfig(small_rows, small_cols, operand_format=built)
@@ -84,7 +89,10 @@ def export(
                 "cols": small_cols,
                 "format": built,
                 **facts,
-                "files": [p.name for p in (written.verilog, written.ports, written.manifest, written.readme)],
+                "files": [
+                    p.name
+                    for p in (written.verilog, written.ports, written.manifest, written.readme)
+                ],
                 "folder": str(folder),
             }
         )
@@ -95,4 +103,6 @@ def export(
         screen.print(f"  {built} in place of the design's {wanted}; the manifest says so")
     if scale > 1:
         screen.print(f"  scaled down by {scale} from {rows} × {cols}")
-    screen.print(f"  beside it: {written.ports.name}, {written.manifest.name}, {written.readme.name}")
+    screen.print(
+        f"  beside it: {written.ports.name}, {written.manifest.name}, {written.readme.name}"
+    )

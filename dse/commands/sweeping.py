@@ -45,8 +45,8 @@ def sweep(
 
     from dse.picture import draw_run
     from dse.run import PICTURE
-    from dse.scenario import default_scenario, load_scenario
-    from dse.sweep import prepare_folder, total_trials, with_settings
+    from dse.scenario import default_scenario, load_scenario, with_settings
+    from dse.sweep import prepare_folder, total_trials
     from dse.sweep import sweep as run_sweep
     from dse.terminal import show_run
 

@@ -44,8 +44,7 @@ def resource_areas(chips: Chips, tech: Technology) -> FloatArray:
     link_mm2_per_tbps = tech.column("link.{}.mm2_per_tbps", LINK_TYPES)[chips.link_type]
     return np.stack(
         [
-            chips.fabricated
-            * array_mm2(chips.rows, chips.cols, chips.node, chips.datapath, tech),
+            chips.fabricated * array_mm2(chips.rows, chips.cols, chips.node, chips.datapath, tech),
             chips.sram_bytes / 1e6 * tech.column("sram.mm2_per_mb", NODES)[chips.node],
             chips.sites * tech.column("hbm.phy_mm2", NODES)[chips.node],
             chips.link_bytes_per_s * 8 / BITS_PER_TBIT * link_mm2_per_tbps,

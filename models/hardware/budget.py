@@ -21,7 +21,14 @@ from models.hardware.technology import (
 )
 from rtl.errors import InputError, lookup
 
-__all__ = ["DATAPATH_RATES", "Allocation", "Budget", "allocate", "lanes_that_fit", "stacks_that_fit"]
+__all__ = [
+    "DATAPATH_RATES",
+    "Allocation",
+    "Budget",
+    "allocate",
+    "lanes_that_fit",
+    "stacks_that_fit",
+]
 
 # Multiply-accumulates per element and cycle by datapath, in the order of MATMUL_FORMATS: a bf16
 # element splits into two 8-bit ones, as every part of the catalogue since 2020 does.

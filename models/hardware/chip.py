@@ -78,9 +78,7 @@ class Chips:
 
     def __getitem__(self, index: slice | IntArray) -> Self:
         """Return the designs that a slice or an array of positions picks."""
-        columns = {
-            f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "names"
-        }
+        columns = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "names"}
         positions = np.arange(len(self))[index]
         return type(self)(names=tuple(self.names[i] for i in positions), **columns)
 

@@ -79,8 +79,8 @@ class Coefficient:
 class Technology:
     """The coefficient table, read by path.
 
-    ``technology["hbm.edge_mm"]`` is a nominal value; ``technology.column("sram.mm2_per_mb", NODES)``
-    is an array indexed by node code.
+    ``technology["hbm.edge_mm"]`` is a nominal value;
+    ``technology.column("sram.mm2_per_mb", NODES)`` is an array indexed by node code.
     """
 
     coefficients: Mapping[str, Coefficient]

@@ -28,9 +28,10 @@ def ring_all_reduce_s(
     latency_s : array_like
         α, per step.
     """
-    steps = np.maximum(np.asarray(ranks, dtype=np.float64) - 1, 0.0)
-    moved = 2 * steps / np.maximum(ranks, 1.0) * size_bytes
-    return transfer_time(moved, bytes_per_s) + 2 * steps * latency_s
+    n = np.maximum(np.asarray(ranks, dtype=np.float64), 1.0)
+    moved = 2 * (n - 1) / n * np.asarray(size_bytes, dtype=np.float64)
+    latency: FloatArray = 2 * (n - 1) * np.asarray(latency_s, dtype=np.float64)
+    return transfer_time(moved, bytes_per_s) + latency
 
 
 def domain_all_reduce_s(
@@ -41,9 +42,9 @@ def domain_all_reduce_s(
     Every rank exchanges its shards with all others at once: the bytes of a ring in two exchanges,
     so 2(n − 1)/n · S/B + 2·α.
     """
-    several = np.asarray(ranks) > 1
-    moved = np.where(several, 2 * (ranks - np.ones(())) / np.maximum(ranks, 1), 0.0) * size_bytes
-    return transfer_time(moved, bytes_per_s) + np.where(several, 2 * np.asarray(latency_s), 0.0)
+    n = np.maximum(np.asarray(ranks, dtype=np.float64), 1.0)
+    moved = 2 * (n - 1) / n * np.asarray(size_bytes, dtype=np.float64)
+    return transfer_time(moved, bytes_per_s) + np.where(n > 1, 2 * np.asarray(latency_s), 0.0)
 
 
 def hierarchical_s(

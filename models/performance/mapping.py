@@ -15,7 +15,7 @@ __all__ = ["Grid", "Requirement", "Winners", "axis", "expand", "powers_of_two"]
 
 def powers_of_two(limit: int) -> FloatArray:
     """Return 1, 2, 4, … up to `limit`."""
-    return 2.0 ** np.arange(int(np.log2(max(limit, 1))) + 1)
+    return np.exp2(np.arange(int(np.log2(max(limit, 1))) + 1, dtype=np.float64))
 
 
 def axis(values: FloatArray, position: int, dimensions: int) -> FloatArray:
@@ -153,4 +153,5 @@ class Grid:
             limit = expand(np.maximum(need.limit[designs], 1e-12), len(self.axes))
             demand = np.broadcast_to(need.demand, allowed.shape)[designs]
             missed = missed + np.clip(demand / limit - 1, 0.0, 1e6)
-        return missed.reshape(shape[0], -1).argmin(axis=1)
+        nearest: IntArray = missed.reshape(shape[0], -1).argmin(axis=1)
+        return nearest

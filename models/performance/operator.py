@@ -185,7 +185,9 @@ def pass_time(machine: Machine, ops: Operators, recipe: Recipe) -> PassTime:
 
     def matrix_j(by_format: FloatArray) -> FloatArray:
         linear = by_format[:, MATMUL_FORMATS.index(recipe.matmul_format)][at] * linear_flops
-        attention = by_format[:, MATMUL_FORMATS.index(recipe.attention_format)][at] * attention_flops
+        attention = (
+            by_format[:, MATMUL_FORMATS.index(recipe.attention_format)][at] * attention_flops
+        )
         total: FloatArray = linear + attention
         return total
 

@@ -138,7 +138,9 @@ def phase_result(
         usd=won.usd,
         seconds=latency_s,
         joules=at_wall_w * seconds / totals.units,
-        tokens_per_s=np.where(finite, transfer_time(totals.tokens, seconds * totals.paid_chips), 0.0),
+        tokens_per_s=np.where(
+            finite, transfer_time(totals.tokens, seconds * totals.paid_chips), 0.0
+        ),
         chips=totals.chips,
         mapping=won.mapping,
         bound_s=bound_s,

@@ -22,8 +22,8 @@ def gemm_cycles(
     """Return the cycles of `parallel` equal matmuls spread over all arrays of a chip.
 
     Every weight tile of every instance is a job. Where jobs are fewer than arrays, the M dimension
-    of each is split over the idle ones. The fullest array sets the time: its tiles follow each other
-    as :func:`rtl.cycles.stream_cycles` counts them, fill and drain included.
+    of each is split over the idle ones. The fullest array sets the time: its tiles follow each
+    other as :func:`rtl.cycles.stream_cycles` counts them, fill and drain included.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Fleet:
     def __post_init__(self) -> None:
         if (self.megawatts > 0) == (self.chips > 0) or self.megawatts < 0 or self.chips < 0:
             raise InputError(
-                f"fleet of {self.megawatts:g} MW and {self.chips} chips: give one of the two, above 0"
+                f"fleet of {self.megawatts:g} MW and {self.chips} chips: give one of them, above 0"
             )
 
     def size(self, machine: Machine) -> FloatArray:
@@ -218,13 +218,13 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
                 "give the fleet more megawatts or chips, or the chip a lower power limit",
             ),
         ),
-        allowed=(pp <= layers)
-        & ((virtual == 1) | ((pp > 1) & (virtual * pp <= layers))),
+        allowed=(pp <= layers) & ((virtual == 1) | ((pp > 1) & (virtual * pp <= layers))),
     )
     won = grid.winners()
     count = won.pick(micro_batches)
     passes = [
-        won.pick(forward.bound_s[i]) * (1 + won.mapping["recompute"]) + won.pick(backward.bound_s[i])
+        won.pick(forward.bound_s[i]) * (1 + won.mapping["recompute"])
+        + won.pick(backward.bound_s[i])
         for i in range(len(BOUNDS))
     ]
     bounds = operator_bounds(np.stack(passes), won.pick(operators_s) * count)
@@ -235,9 +235,7 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
         won.pick(micro_batch_s) * count + won.pick(exposed_s),
         won.pick(operators_s) * count + links,
     )
-    bounds["pipeline"] = positive_difference(
-        won.pick(pipeline_s), won.pick(micro_batch_s) * count
-    )
+    bounds["pipeline"] = positive_difference(won.pick(pipeline_s), won.pick(micro_batch_s) * count)
     bounds["hbm"] = bounds["hbm"] + np.where(finite, won.pick(update_s), 0.0)
     bounds["power"] = positive_difference(won.pick(step_s), won.pick(roof_s))
     mapping = dict(won.mapping, dp=won.pick(dp), micro_batches=count)

@@ -1,0 +1,151 @@
+"""Single chips on single workloads: what `evaluate` and `compare` show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dse.chip_source import resolve_chip
+from dse.facts import Facts, chip_facts, closure, per_resource, work_facts
+from dse.scenario import Scenario, explain_invalid, load_scenario
+from models.evaluate import Evaluation, Problem, evaluate
+from models.hardware.catalog import chip_names
+from models.hardware.chip import Chips
+from models.hardware.technology import Technology
+from models.performance.breakdown import operator_rows
+from models.performance.machine import machine
+from models.performance.training import Fleet
+from models.results import PhaseResult
+from models.workload.inference import decode_operators, prefill_operators
+from models.workload.operators import Operators
+from models.workload.recipes import recipe_named
+from models.workload.training import backward_operators, forward_operators
+from rtl.errors import InputError
+
+__all__ = ["compare_chips", "evaluate_chip"]
+
+Overrides = Mapping[str, Mapping[str, Any]]
+
+
+def evaluate_chip(
+    chip: str,
+    phase: str,
+    scenario: Path | None,
+    overrides: Overrides,
+    fleet_chips: int | None,
+) -> Facts:
+    """Return one chip's best way to do one phase, with its operators.
+
+    Parameters
+    ----------
+    chip : str
+        See `dse.chip_source.CHIP_HELP`.
+    phase : str
+        training, prefill or decode.
+    scenario : Path, optional
+        Where everything else comes from; None is the built-in one.
+    overrides : mapping
+        Scenario settings by section.
+    fleet_chips : int, optional
+        Training fleet in place of the scenario's megawatts.
+    """
+    tech = Technology.default()
+    label, chips = resolve_chip(chip, tech)
+    asked, problem = _problem(scenario, overrides, fleet_chips, tech)
+    evaluation, work = _work(chips, problem, asked.cluster.compare_chips)
+    result: PhaseResult = getattr(evaluation, phase)
+    what, ops = _operators(phase, problem, result)
+    recipe = recipe_named(
+        "training" if phase == "training" else "serving", result.recipes[result.recipe[0]]
+    )
+    one = machine(chips, problem.cluster, tech, problem.volume)
+    model = problem.training.model if phase == "training" else problem.serving.model
+    return {
+        "chip": label,
+        "model": model.name,
+        "phase": phase,
+        "work": work[0][phase],
+        "operators_of": what,
+        "operators": [asdict(row) for row in operator_rows(one, ops, recipe)]
+        if work[0][phase]["feasible"]
+        else [],
+    }
+
+
+def compare_chips(
+    chips: Sequence[str], scenario: Path | None, overrides: Overrides, fleet_chips: int | None
+) -> Facts:
+    """Return several chips on every objective, with what they are and what they cost."""
+    tech = Technology.default()
+    asked, problem = _problem(scenario, overrides, fleet_chips, tech)
+    answers = []
+    for text in chips:
+        label, chip = resolve_chip(text, tech)
+        _, work = _work(chip, problem, asked.cluster.compare_chips)
+        facts = chip_facts(chip, problem)[0]
+        real = text.lower() in chip_names()
+        answers.append(
+            {
+                "label": label,
+                "chip": facts,
+                "work": work[0],
+                "per": per_resource(facts, work[0]),
+                "closure": closure(chip, problem)[0] if real else None,
+            }
+        )
+    return {
+        "training_model": problem.training.model.name,
+        "serving_model": problem.serving.model.name,
+        "chips": answers,
+    }
+
+
+def _problem(
+    path: Path | None, overrides: Overrides, fleet_chips: int | None, tech: Technology
+) -> tuple[Scenario, Problem]:
+    asked, _ = load_scenario(path)
+    table = asked.model_dump()
+    for section, settings in overrides.items():
+        table[section].update(settings)
+    # One sequence is the least that a batch can be.
+    training = table["training"]
+    if "global_batch_tokens" not in overrides.get("training", {}):
+        whole = max(1, round(training["global_batch_tokens"] / training["seq_len"]))
+        training["global_batch_tokens"] = whole * training["seq_len"]
+    try:
+        asked = Scenario.model_validate(table)
+    except ValidationError as error:
+        raise InputError(explain_invalid(error)) from error
+    fleet = Fleet(chips=fleet_chips) if fleet_chips else None
+    return asked, asked.problem("free", tech, fleet)
+
+
+def _work(chips: Chips, problem: Problem, fixed_chips: int) -> tuple[Evaluation, list[Facts]]:
+    evaluation = evaluate(chips, problem)
+    fixed = evaluate(chips, replace(problem, fleet=Fleet(chips=fixed_chips)))
+    return evaluation, work_facts(evaluation, problem, fixed)
+
+
+def _operators(phase: str, problem: Problem, result: PhaseResult) -> tuple[str, Operators]:
+    """Return the operator table at the winning mapping, and what it is a table of."""
+    mapping = {name: int(values[0]) for name, values in result.mapping.items()}
+    tp = mapping["tp"]
+    if phase == "training":
+        task = problem.training
+        arguments = (task.model, mapping["micro_batch"], task.seq_len, tp)
+        tables = [forward_operators(*arguments), backward_operators(*arguments)]
+        return "one micro-batch through all layers, forward and backward", Operators.concatenate(
+            tables
+        )
+    task_ = problem.serving
+    if phase == "prefill":
+        ops = prefill_operators(task_.model, mapping["batch"], task_.prompt_tokens, tp)
+        return "one batch of prompts through all layers", ops
+    context = task_.prompt_tokens + task_.output_tokens / 2
+    return "one decode step through all layers", decode_operators(
+        task_.model, mapping["batch"], context, tp
+    )
