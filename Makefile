@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUN    ?= runs/default
+# A scenario file; none is the built-in one.
+SCENARIO ?=
 STAMP  := $(VENV)/.installed
 
 .PHONY: help venv sweep test test-long bench check lint format reference constraints clean
@@ -20,8 +22,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt --editable . --group dev
 	@touch $@
 
-sweep: $(STAMP) ## search the built-in scenario for its training and inference chips
-	$(BIN)/diptych sweep --out $(RUN)
+sweep: $(STAMP) ## search for the training and inference chips; goes on where it was interrupted
+	$(BIN)/diptych sweep $(SCENARIO) --out $(RUN) --resume
 
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest -n auto

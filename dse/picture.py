@@ -174,6 +174,10 @@ def _draw_bars(axes: Axes, bars: Sequence[tuple[str, dict[str, float]]], title: 
 
 
 def _draw_front(axes: Axes, result: Facts) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    # The modes' chips stand near each other: their names go to opposite sides.
+    sides = {"equal": ((0, 6), "center", "bottom"), "free": ((0, -6), "center", "top")}
     for mode in result["formats"]:
         colour, marker = _MODE_STYLE[mode]
         data = front_data(result, mode)
@@ -186,23 +190,29 @@ def _draw_front(axes: Axes, result: Facts) -> None:
             markersize=4,
             label=f"front, formats {mode}",
         )
+        offset, horizontal, vertical = sides[mode]
         for label, training, serving in data["chips"]:
-            axes.plot(
-                training, serving, marker=marker, color=colour, fillstyle="none", linestyle=""
-            )
+            axes.plot(training, serving, marker, color=colour, fillstyle="none")
             axes.annotate(
                 label,
                 (training, serving),
-                xytext=(4, 3),
+                xytext=offset,
                 textcoords="offset points",
+                ha=horizontal,
+                va=vertical,
                 fontsize=7,
                 color=colour,
             )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.margins(0.12)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("training, million US$ per run", fontsize=9)
     axes.set_ylabel("serving (mixed), US$ per million output tokens", fontsize=9)
     axes.tick_params(labelsize=8, which="both")
-    axes.grid(alpha=0.25, which="both")
+    axes.grid(alpha=0.25)
     axes.legend(fontsize=8, loc="upper left", frameon=False)
     axes.set_title("hollow: real chips, modelled the same way", fontsize=8)
