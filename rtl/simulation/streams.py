@@ -50,7 +50,10 @@ async def send(ctx, stream, words, stalls):
                 await ctx.tick()
         ctx.set(payload, word)
         ctx.set(stream.valid, 1)
-        await ctx.tick().until(stream.ready)
+        # Not `tick().until()`, which complains when the simulation ends before a word is accepted.
+        accepted = False
+        while not accepted:
+            *_, accepted = await ctx.tick().sample(stream.ready)
     ctx.set(stream.valid, 0)
 
 
