@@ -44,7 +44,7 @@ class Constraint:
     @property
     def met(self) -> BoolArray:
         """Where the requirement holds, shape (D,)."""
-        holds: BoolArray = self.demand <= self.limit
+        holds: BoolArray = self.violation <= 0
         return holds
 
 
@@ -60,7 +60,7 @@ class Violation:
 
     def __str__(self) -> str:
         if not np.isfinite(self.demand):
-            return f"{self.name}: can't be met (limit {self.limit:.3g} {self.unit}); {self.levers}"
+            return f"{self.name}: can't be met; {self.levers}"
         return (
             f"{self.name}: needs {self.demand:.4g} {self.unit}, allowed {self.limit:.4g}, "
             f"over by {self.demand - self.limit:.3g} {self.unit}; {self.levers}"

@@ -14,21 +14,16 @@ from models.hardware.technology import NODES, Technology
 __all__ = ["ChipCost", "chip_cost", "die_yield", "gross_dies", "running_usd_per_s"]
 
 WAFER_MM = 300.0
-EDGE_MM = 5.0
-SCRIBE_MM = 0.2
 YEAR_S = 365.25 * 24 * 3600
-# Arrays are harvested in at most this many groups, about the number of SMs of a large part: one
-# defect costs a group, not an element.
-HARVEST_GROUPS = 144
 
 
-def gross_dies(die_mm2: FloatArray) -> FloatArray:
-    """Return whole dies on a 300 mm wafer, shape (D,).
+def gross_dies(die_mm2: FloatArray, tech: Technology) -> FloatArray:
+    """Return whole dies on a 300 mm wafer, at least 1, shape (D,).
 
-    π(d/2)²/A − πd/√(2A) on the usable diameter, with scribe lines added to the die.
+    π(d/2)²/A − πd/√(2A) on the usable diameter, with scribe lines added to a square die.
     """
-    area = (np.sqrt(die_mm2) + SCRIBE_MM) ** 2
-    diameter = WAFER_MM - 2 * EDGE_MM
+    area = (np.sqrt(die_mm2) + tech["cost.scribe_mm"]) ** 2
+    diameter = WAFER_MM - 2 * tech["cost.wafer_edge_mm"]
     dies = np.pi * (diameter / 2) ** 2 / area - np.pi * diameter / np.sqrt(2 * area)
     return np.maximum(np.floor(dies), 1.0)
 
@@ -44,7 +39,8 @@ def die_yield(
     """Return the share of dies that can be sold, with harvesting.
 
     The negative binomial Y = (1 + A·D/α)^−α for what must work whole, times the binomial
-    probability that at most `spares` of `groups` equal groups of arrays fail.
+    probability that at most `spares` of `groups` equal groups of arrays fail, each with its own
+    negative binomial: defects cluster within a group, not across them.
 
     Parameters
     ----------
@@ -72,7 +68,8 @@ def die_yield(
 class ChipCost:
     """Bill of materials of one package and what its chip needs around it, in US$, shape (D,).
 
-    No vendor margin anywhere: costs, not prices.
+    No vendor margin anywhere: costs, not prices. `network` is a share of all capital, so that it
+    follows the price of the chip and not the rate of its port.
     """
 
     dies: FloatArray
@@ -107,7 +104,7 @@ def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
     areas = part_areas(chips, tech)
     each = areas / chips.dies[:, None]
     repeated = each[:, PARTS.index("compute")]
-    groups = np.minimum(np.ceil(chips.fabricated / chips.dies), HARVEST_GROUPS)
+    groups = np.minimum(np.ceil(chips.fabricated / chips.dies), tech["cost.harvest_groups"])
     spare_share = 1 - chips.arrays / np.maximum(chips.fabricated, 1.0)
     yields = die_yield(
         repeated_mm2=repeated,
@@ -119,7 +116,7 @@ def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
         alpha=tech["cost.yield_alpha"],
     )
     wafer = tech.column("cost.wafer_usd", NODES)[chips.node]
-    dies_usd = chips.dies * wafer / gross_dies(each.sum(axis=-1)) / yields
+    dies_usd = chips.dies * wafer / gross_dies(each.sum(axis=-1), tech) / yields
     stacks_mm2 = chips.stacks * tech["hbm.stack_mm2"]
     interposer = tech["cost.interposer_factor"] * (areas.sum(axis=-1) + stacks_mm2)
     nre = (tech.column("cost.mask_set_usd", NODES) + tech.column("cost.design_usd", NODES))[

@@ -108,7 +108,7 @@ def evaluate(chips: Chips, problem: Problem) -> Evaluation:
         Every array has the designs on axis 0.
     """
     results: dict[str, list[PhaseResult]] = {phase: [] for phase in PHASES}
-    for start in range(0, len(chips), BLOCK):
+    for start in range(0, max(len(chips), 1), BLOCK):
         block = machine(chips[start : start + BLOCK], problem.cluster, problem.tech, problem.volume)
         for phase in PHASES:
             results[phase].append(_phase(phase, block, problem))

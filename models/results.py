@@ -35,7 +35,7 @@ class PhaseResult:
         Chips that the mapping takes.
     mapping : dict of str to ndarray, shape (D,)
     bound_s : dict of str to ndarray, shape (D,)
-        Time by what binds; adds up to `seconds`.
+        Time by what binds; adds up to `seconds` where that is finite.
     power_w : ndarray, shape (D, len(PARTS))
         Mean package power by part.
     clock_hz : ndarray, shape (D,)
@@ -78,6 +78,8 @@ def cheapest(results: Sequence[PhaseResult]) -> PhaseResult:
 
     Where none is feasible, the one that misses by least.
     """
+    if len(results) == 1:
+        return results[0]
     usd = np.stack([r.usd for r in results])
     misses = np.stack(
         [np.sum([np.maximum(c.violation, 0.0) for c in r.constraints], axis=0) for r in results]

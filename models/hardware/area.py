@@ -8,7 +8,16 @@ from models.arrays import FloatArray, IntArray
 from models.hardware.chip import PARTS, Chips
 from models.hardware.technology import DATAPATHS, LINK_TYPES, NODES, STYLES, Technology
 
-__all__ = ["array_mm2", "modelled_die_mm2", "part_areas", "resource_areas", "uncore_fraction"]
+__all__ = [
+    "array_mm2",
+    "hbm_mm2",
+    "links_mm2",
+    "modelled_die_mm2",
+    "part_areas",
+    "resource_areas",
+    "sram_mm2_per_byte",
+    "uncore_fraction",
+]
 
 BITS_PER_TBIT = 1e12
 
@@ -39,23 +48,41 @@ def array_mm2(
     return area
 
 
+def sram_mm2_per_byte(node: IntArray, tech: Technology) -> FloatArray:
+    """Return the area of a byte of SRAM with its routing, shape (D,)."""
+    per_byte: FloatArray = tech.column("sram.mm2_per_mb", NODES)[node] / 1e6
+    return per_byte
+
+
+def hbm_mm2(sites: FloatArray, node: IntArray, tech: Technology) -> FloatArray:
+    """Return the area of HBM PHYs and controllers on the die, shape (D,)."""
+    area: FloatArray = sites * tech.column("hbm.phy_mm2", NODES)[node]
+    return area
+
+
+def links_mm2(bytes_per_s: FloatArray, link_type: IntArray, tech: Technology) -> FloatArray:
+    """Return the area of links of a total rate per direction, shape (D,)."""
+    per_tbps = tech.column("link.{}.mm2_per_tbps", LINK_TYPES)[link_type]
+    area: FloatArray = bytes_per_s * 8 / BITS_PER_TBIT * per_tbps
+    return area
+
+
 def resource_areas(chips: Chips, tech: Technology) -> FloatArray:
     """Return the area of compute, SRAM, HBM and links, shape (D, 4), in mm²."""
-    link_mm2_per_tbps = tech.column("link.{}.mm2_per_tbps", LINK_TYPES)[chips.link_type]
     return np.stack(
         [
             chips.fabricated * array_mm2(chips.rows, chips.cols, chips.node, chips.datapath, tech),
-            chips.sram_bytes / 1e6 * tech.column("sram.mm2_per_mb", NODES)[chips.node],
-            chips.sites * tech.column("hbm.phy_mm2", NODES)[chips.node],
-            chips.link_bytes_per_s * 8 / BITS_PER_TBIT * link_mm2_per_tbps,
+            chips.sram_bytes * sram_mm2_per_byte(chips.node, tech),
+            hbm_mm2(chips.sites, chips.node, tech),
+            links_mm2(chips.link_bytes_per_s, chips.link_type, tech),
         ],
         axis=-1,
     )
 
 
-def uncore_fraction(chips: Chips, tech: Technology) -> FloatArray:
+def uncore_fraction(style: IntArray, tech: Technology) -> FloatArray:
     """Return the share of the die that each style spends on uncore, shape (D,)."""
-    fraction: FloatArray = tech.column("uncore.fraction", STYLES)[chips.style]
+    fraction: FloatArray = tech.column("uncore.fraction", STYLES)[style]
     return fraction
 
 
@@ -65,7 +92,7 @@ def modelled_die_mm2(chips: Chips, tech: Technology) -> FloatArray:
     For a real chip, the ratio of this to `Chips.die_mm2` is the model's closure.
     """
     total: FloatArray = resource_areas(chips, tech).sum(axis=-1)
-    return total / (1 - uncore_fraction(chips, tech))
+    return total / (1 - uncore_fraction(chips.style, tech))
 
 
 def part_areas(chips: Chips, tech: Technology) -> FloatArray:

@@ -8,15 +8,20 @@ import numpy as np
 
 from models.arrays import FloatArray, IntArray
 from models.constraints import Constraint
-from models.hardware.area import array_mm2
-from models.hardware.chip import MATMUL_FORMATS, Chips
+from models.hardware.area import (
+    array_mm2,
+    hbm_mm2,
+    links_mm2,
+    sram_mm2_per_byte,
+    uncore_fraction,
+)
+from models.hardware.chip import Chips
 from models.hardware.power import clock_hz, energy_table
 from models.hardware.technology import (
     DATAPATHS,
     HBM_TYPES,
     LINK_TYPES,
     NODES,
-    STYLES,
     Technology,
 )
 from rtl.errors import InputError, lookup
@@ -150,12 +155,14 @@ def allocate(
     node = np.full(designs, NODES.index(budget.node), dtype=np.int64)
     lane_rate = tech.column("link.{}.gbytes_per_s_per_lane", LINK_TYPES)[a.link_type] * 1e9
     link_rate = a.lanes * lane_rate
-    link_mm2 = link_rate * 8e-12 * tech.column("link.{}.mm2_per_tbps", LINK_TYPES)[a.link_type]
-    hbm_mm2 = a.stacks * tech.column("hbm.phy_mm2", NODES)[node]
-    uncore_mm2 = a.die_mm2 * tech.column("uncore.fraction", STYLES)[a.style]
+    fixed_mm2 = (
+        a.die_mm2 * uncore_fraction(a.style, tech)
+        + hbm_mm2(a.stacks, node, tech)
+        + links_mm2(link_rate, a.link_type, tech)
+    )
     one_array = array_mm2(a.rows, a.cols, node, a.datapath, tech)
 
-    left = np.maximum(a.die_mm2 - uncore_mm2 - hbm_mm2 - link_mm2, 0.0)
+    left = np.maximum(a.die_mm2 - fixed_mm2, 0.0)
     sram_mm2 = a.sram_share * left
     fabricated = np.floor((left - sram_mm2) / one_array)
     arrays = np.floor(fabricated * (1 - tech["cost.spare_arrays"]) + 1e-9)
@@ -176,10 +183,10 @@ def allocate(
         cols=a.cols,
         arrays=arrays,
         fabricated=fabricated,
-        rates=rates[:, : len(MATMUL_FORMATS)],
+        rates=rates,
         volts=a.volts,
         clock_hz=clock_hz(a.volts, node, a.style, tech),
-        sram_bytes=sram_mm2 / tech.column("sram.mm2_per_mb", NODES)[node] * 1e6,
+        sram_bytes=sram_mm2 / sram_mm2_per_byte(node, tech),
         stacks=a.stacks,
         sites=a.stacks,
         hbm_bytes=a.stacks * tech.column("hbm.{}.gbytes", HBM_TYPES)[a.hbm_type] * 1e9,
@@ -192,7 +199,7 @@ def allocate(
     return chips, [
         Constraint(
             "area",
-            uncore_mm2 + hbm_mm2 + link_mm2 + sram_mm2 + one_array,
+            fixed_mm2 + sram_mm2 + one_array,
             a.die_mm2,
             "mm2",
             "take fewer stacks, lanes or SRAM, smaller arrays, or a larger die",

@@ -57,7 +57,7 @@ def chips_from_rows(rows: Sequence[Mapping[str, str | float]], tech: Technology)
     """Return chips from rows with the catalogue's columns.
 
     The clock follows from the published bf16 peak and the number of elements; the voltage is the
-    node's nominal one, since real curves are not published.
+    nominal one, since real curves are not published.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def chips_from_rows(rows: Sequence[Mapping[str, str | float]], tech: Technology)
             given = cell(row, column)
             try:
                 value = float(given)
-            except ValueError:
+            except (TypeError, ValueError):
                 value = math.nan
             if not (value > 0 if above_zero else value >= 0) or math.isinf(value):
                 raise InputError(
@@ -101,6 +101,18 @@ def chips_from_rows(rows: Sequence[Mapping[str, str | float]], tech: Technology)
 
     sides = [number(column, above_zero=True) for column in ("rows", "cols")]
     arrays = number("arrays", above_zero=True)
+
+    def at_least(column: str, least: FloatArray, of: str) -> FloatArray:
+        values = number(column)
+        for row, value, needed in zip(rows, values, least):
+            if value < needed:
+                raise InputError(
+                    f"chip {row['name']}: {column} is {value:g}, fewer than its {needed:g} {of}; "
+                    "correct one of them"
+                )
+        return values
+
+    stacks = number("stacks")
     peaks = np.stack(
         [number(_PEAK_COLUMNS[f], above_zero=f == "bf16") for f in MATMUL_FORMATS], axis=-1
     )
@@ -116,13 +128,13 @@ def chips_from_rows(rows: Sequence[Mapping[str, str | float]], tech: Technology)
         rows=sides[0],
         cols=sides[1],
         arrays=arrays,
-        fabricated=np.maximum(number("fabricated"), arrays),
+        fabricated=at_least("fabricated", arrays, "arrays"),
         rates=peaks / peaks[:, :1],
         volts=np.full(len(rows), tech["voltage.nominal_v"]),
         clock_hz=peaks[:, 0] * 1e12 / (2 * arrays * sides[0] * sides[1]),
         sram_bytes=number("sram_mb") * 1e6,
-        stacks=number("stacks"),
-        sites=number("sites"),
+        stacks=stacks,
+        sites=at_least("sites", stacks, "stacks"),
         hbm_bytes=number("hbm_gb") * 1e9,
         hbm_bytes_per_s=number("hbm_tbps") * 1e12,
         link_bytes_per_s=number("link_gbytes_per_s") * 1e9,

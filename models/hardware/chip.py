@@ -34,7 +34,7 @@ class Chips:
     rows, cols : ndarray, shape (D,)
         Sides of one systolic array in elements.
     arrays, fabricated : ndarray, shape (D,)
-        Arrays that work are sold with, and arrays on the die with its spares.
+        Arrays that work, and arrays on the dies with their spares.
     rates : ndarray, shape (D, F)
         Multiply-accumulates per element and cycle in each of `MATMUL_FORMATS`; 0 where the format
         is missing.
@@ -106,7 +106,7 @@ class Chips:
     def vector_flops_per_s(self) -> FloatArray:
         """Elementwise FLOP/s: one fp32 multiply-add lane per column, shape (D,).
 
-        The rule gives the published fp32 rates of A100 exactly (19.5 TFLOP/s) and of H100 and B200
-        within 7%.
+        The rule gives the published fp32 rate of A100 exactly (19.5 TFLOP/s), of H100 and B200
+        (67 and 75) within 8%.
         """
         return 2 * self.arrays * self.cols * self.clock_hz

@@ -14,14 +14,14 @@ from models.hardware.technology import HBM_TYPES, LINK_TYPES, NODES, STYLES, Tec
 __all__ = ["EnergyTable", "clock_hz", "energy_table", "peak_power_parts", "tdp_w"]
 
 PJ = 1e-12
-# Exponent of the alpha-power law (Sakurai and Newton, JSSC 1990) for short channels.
-ALPHA = 1.3
+# HBM traffic of a large matmul, as a share of the full rate: it re-reads little.
+MATMUL_HBM_SHARE = 0.1
 
 
 def clock_hz(volts: ArrayLike, node: IntArray, style: IntArray, tech: Technology) -> FloatArray:
     """Return the highest clock at a voltage.
 
-    f(V) = f_nominal · g(V) / g(V_nominal) with g(V) = (V − V_th)^1.3 / V, the alpha-power law.
+    f(V) = f_nominal · g(V) / g(V_nominal) with g(V) = (V − V_th)^α / V, the alpha-power law.
 
     Parameters
     ----------
@@ -33,10 +33,13 @@ def clock_hz(volts: ArrayLike, node: IntArray, style: IntArray, tech: Technology
     ndarray, shape (D,)
         Hz; 0 at or below the threshold.
     """
-    threshold, nominal = tech["voltage.threshold_v"], tech["voltage.nominal_v"]
+    threshold, nominal, alpha = (
+        tech[f"voltage.{name}"] for name in ("threshold_v", "nominal_v", "alpha")
+    )
 
     def drive(v: FloatArray) -> FloatArray:
-        result: FloatArray = np.maximum(v - threshold, 0.0) ** ALPHA / v
+        # At the threshold and below the numerator is 0, whatever it is divided by.
+        result: FloatArray = np.maximum(v - threshold, 0.0) ** alpha / np.maximum(v, threshold)
         return result
 
     by_style = np.stack([tech.column(f"clock.{style_name}_ghz", NODES) for style_name in STYLES])
@@ -52,7 +55,9 @@ class EnergyTable:
     Attributes
     ----------
     mac_j_per_flop, feed_j_per_flop : ndarray, shape (D, F)
-        In the element, and for operands and sums through local SRAM, by format.
+        In the element, and for operands and sums that stream past it through local SRAM, by format.
+    sram_j_per_byte : ndarray, shape (D,)
+        To load the stationary operand, which few activations amortise in decode.
     hbm_j_per_byte : ndarray, shape (D,)
     static_w : ndarray, shape (D, len(PARTS))
         Leakage, clock tree and always-on logic by part; links count here, since they burn their
@@ -61,6 +66,7 @@ class EnergyTable:
 
     mac_j_per_flop: FloatArray
     feed_j_per_flop: FloatArray
+    sram_j_per_byte: FloatArray
     hbm_j_per_byte: FloatArray
     static_w: FloatArray
 
@@ -90,16 +96,18 @@ def energy_table(chips: Chips, tech: Technology) -> EnergyTable:
     return EnergyTable(
         mac_j_per_flop=mac[:, None] * ratio,
         feed_j_per_flop=feed[:, None] * ratio,
+        sram_j_per_byte=tech.column("energy.sram_pj_per_byte", NODES)[chips.node] * PJ * squared,
         hbm_j_per_byte=tech.column("hbm.{}.pj_per_bit", HBM_TYPES)[chips.hbm_type] * 8 * PJ,
         static_w=static,
     )
 
 
 def peak_power_parts(chips: Chips, tech: Technology) -> FloatArray:
-    """Return power by part with every resource busy, within the package's limit.
+    """Return power by part with every resource busy.
 
     HBM runs at its full rate, links at theirs, and the arrays in bf16 (or the widest format they
-    have) at the clock that the remaining power allows.
+    have) at the clock that the package's limit then leaves; where HBM and static power exceed it
+    alone, not at all.
 
     Returns
     -------
@@ -123,14 +131,13 @@ def peak_power_parts(chips: Chips, tech: Technology) -> FloatArray:
 def tdp_w(chips: Chips, tech: Technology) -> FloatArray:
     """Return what a matrix-bound kernel draws at the highest clock in bf16, shape (D,), in watts.
 
-    Static power and links, all arrays busy, HBM at a tenth of its rate (a large GEMM re-reads
-    little). For a real chip the ratio to its rated TDP is the model's closure; above 1 means that
-    the part can't hold its peak clock.
+    Static power and links, all arrays busy, HBM at a tenth of its rate. For a real chip the ratio
+    to its rated TDP is the model's closure; above 1 means that the part can't hold its peak clock.
     """
     table = energy_table(chips, tech)
     bf16 = MATMUL_FORMATS.index("bf16")
     return (
         table.total_static_w
         + chips.peak_flops[:, bf16] * table.flop_j[:, bf16]
-        + 0.1 * chips.hbm_bytes_per_s * table.hbm_j_per_byte
+        + MATMUL_HBM_SHARE * chips.hbm_bytes_per_s * table.hbm_j_per_byte
     )

@@ -98,20 +98,25 @@ class Technology:
         return self.coefficients[name].nominal
 
     def find(self, prefix: str) -> list[Coefficient]:
-        """Return the coefficients at or below a path.
+        """Return the coefficients at or below a path, or with a part of that name anywhere.
+
+        ``"hbm"`` finds all that starts with ``hbm.``, ``"n5"`` all of that node; parts match whole,
+        in any case of letters.
 
         Raises
         ------
         InputError
-            If nothing is there.
+            If there are none.
         """
+        path = prefix.lower().rstrip(".")
         matches = [
             c
             for c in self.coefficients.values()
-            if prefix.lower() in c.name.lower().split(".")
-            or c.name.lower().startswith(prefix.lower())
+            if f"{c.name.lower()}.".startswith(f"{path}.") or path in c.name.lower().split(".")
         ]
-        return matches or [lookup("coefficient", prefix, self.coefficients)]
+        if not matches:
+            raise unknown("coefficient", prefix, self.coefficients)
+        return matches
 
     def column(self, path: str, codes: tuple[str, ...]) -> FloatArray:
         """Return nominal values indexed by a code.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.performance.machine import Machine
-from models.performance.operator import BOUNDS, operator_time
+from models.performance.operator import BOUNDS, operator_times
 from models.workload.operators import Operators
 from models.workload.recipes import Recipe
 
@@ -53,13 +53,18 @@ class OperatorRow:
 def operator_rows(machine: Machine, ops: Operators, recipe: Recipe) -> list[OperatorRow]:
     """Return the operators of a table with a single point, on a single chip, in their order."""
     rows = []
+    times = operator_times(machine, ops, recipe)
+    shape = times.hbm_bytes.shape
+    columns = [
+        np.broadcast_to(column, shape).reshape(len(ops.names))
+        for column in (times.compute_s, times.vector_s, times.hbm_s, times.hbm_bytes)
+    ]
     for i, name in enumerate(ops.names):
-        time = operator_time(machine, ops, i, recipe)
         repeat, m, k, n, parallel, flops = (
             float(np.ravel(column[i])[0])
             for column in (ops.repeat, ops.m, ops.k, ops.n, ops.parallel, ops.flops)
         )
-        each = [float(np.ravel(t)[0]) * repeat for t in (time.compute_s, time.vector_s, time.hbm_s)]
+        *each, hbm_bytes = (float(column[i]) * repeat for column in columns)
         seconds = max(each)
         number_format = recipe.attention_format if ops.attention[i] else recipe.matmul_format
         peak = float(2 * machine.chips.elements[0] * machine.chips.clock_hz[0])
@@ -79,7 +84,7 @@ def operator_rows(machine: Machine, ops: Operators, recipe: Recipe) -> list[Oper
                 hbm_s=each[2],
                 bound=BOUNDS[int(np.argmax(each))],
                 flops=flops,
-                hbm_bytes=float(np.ravel(time.hbm_bytes)[0]) * repeat,
+                hbm_bytes=hbm_bytes,
                 utilization=flops / possible if 0 < possible < np.inf else 0.0,
             )
         )

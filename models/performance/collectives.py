@@ -22,7 +22,7 @@ def ring_all_reduce_s(
     size_bytes : array_like
         Buffer on each rank.
     ranks : array_like
-        n, not necessarily whole: a fleet's mean.
+        n.
     bytes_per_s : array_like
         Rate per rank and direction.
     latency_s : array_like
@@ -55,24 +55,30 @@ def hierarchical_s(
     domain_latency_s: ArrayLike,
     network_bytes_per_s: ArrayLike,
     network_latency_s: ArrayLike,
-) -> FloatArray:
-    """Return the time of an all-reduce over ranks of which `inside` share a domain.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the times inside and between domains of an all-reduce over `ranks`.
 
     Reduce-scatter in the domain, ring all-reduce of each shard between domains, all-gather in the
-    domain.
+    domain; the times add. Domains without links reduce over the network ports alone.
+
+    Parameters
+    ----------
+    ranks : array_like
+        All ranks.
+    inside : array_like
+        How many of them share a domain. Where it does not divide `ranks`, the last domain has
+        fewer and the ring is as long as if it were full.
     """
     local = np.minimum(inside, np.maximum(ranks, 1.0))
-    # Domains without links still reduce, all ranks over their network ports.
-    no_links = np.asarray(domain_bytes_per_s) <= 0
-    local = np.where(no_links, 1.0, local)
+    local = np.where(np.asarray(domain_bytes_per_s) > 0, local, 1.0)
     within = domain_all_reduce_s(size_bytes, local, domain_bytes_per_s, domain_latency_s)
     between = ring_all_reduce_s(
         np.asarray(size_bytes) / local,
-        np.asarray(ranks) / local,
+        np.ceil(np.asarray(ranks) / local),
         network_bytes_per_s,
         network_latency_s,
     )
-    return within + between
+    return within, between
 
 
 def send_s(size_bytes: ArrayLike, bytes_per_s: ArrayLike, latency_s: ArrayLike) -> FloatArray:

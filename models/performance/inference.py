@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from models.arrays import FloatArray, positive_difference, transfer_time
-from models.performance.collectives import domain_all_reduce_s
 from models.performance.machine import Machine
-from models.performance.mapping import Grid, Requirement, axis, expand, powers_of_two
-from models.performance.operator import BOUNDS, pass_time
+from models.performance.mapping import (
+    NOTHING_PINNED,
+    Grid,
+    Requirement,
+    axis,
+    expand,
+    pinned_axes,
+    powers_of_two,
+)
+from models.performance.operator import pass_time
 from models.performance.pipeline import (
     PhaseTotals,
     hop_s,
+    inside_domain,
+    layer_all_reduce_s,
     operator_bounds,
     phase_result,
+    stage_parameters,
     stage_s,
 )
 from models.results import PhaseResult
@@ -28,22 +40,29 @@ from models.workload.inference import (
 from models.workload.operators import Operators
 from models.workload.recipes import Recipe
 from models.workload.tasks import ServingTask
+from models.workload.transformer import Transformer
 
 __all__ = ["decode", "prefill"]
 
-# Mapping axes, in order.
-TP, PP, BATCH = range(3)
-AXES = 3
+Phase = Literal["prefill", "decode"]
+
+# Mapping axes, in order: TP, PP, batch.
+TP, BATCH, AXES = 0, 2, 3
 PIPELINES = powers_of_two(64)
 DECODE_BATCHES = np.array(
     [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024], dtype=np.float64
 )
 PREFILL_BATCHES = powers_of_two(16)
-# Weights and KV cache may fill this much of the SRAM of a chip that serves from it alone.
+# Weights, KV cache and activations may fill this much of the SRAM of a chip that serves from it.
 SRAM_RESIDENT_SHARE = 0.75
 
 
-def decode(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
+def decode(
+    machine: Machine,
+    task: ServingTask,
+    recipe: Recipe,
+    pinned: Mapping[str, float] = NOTHING_PINNED,
+) -> PhaseResult:
     """Return each design's cheapest way to decode, in dollars per output token.
 
     The pool decodes only. A step runs at the mean context, prompt plus half of the output; memory
@@ -55,18 +74,17 @@ def decode(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
         D designs in a cluster.
     task : ServingTask
     recipe : Recipe
+    pinned : mapping of str to float
+        Axes of the mapping that are given rather than chosen: tp, pp, batch.
     """
-    context = task.prompt_tokens + task.output_tokens / 2
-
-    def operators(batch: FloatArray, tp: FloatArray) -> Operators:
-        return decode_operators(task.model, batch, context, tp)
-
     return _serve(
         machine,
         task,
         recipe,
-        operators,
+        "decode",
+        pinned,
         batches=DECODE_BATCHES,
+        attended=task.prompt_tokens + task.output_tokens / 2,
         tokens_per_sequence=1,
         context=task.prompt_tokens + task.output_tokens,
         latency="tpot",
@@ -74,7 +92,12 @@ def decode(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
     )
 
 
-def prefill(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
+def prefill(
+    machine: Machine,
+    task: ServingTask,
+    recipe: Recipe,
+    pinned: Mapping[str, float] = NOTHING_PINNED,
+) -> PhaseResult:
     """Return each design's cheapest way to prefill, in dollars per prompt token.
 
     The pool prefills only. TTFT is one pass of the batch through all stages, without queueing.
@@ -85,17 +108,17 @@ def prefill(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
         D designs in a cluster.
     task : ServingTask
     recipe : Recipe
+    pinned : mapping of str to float
+        Axes of the mapping that are given rather than chosen: tp, pp, batch.
     """
-
-    def operators(batch: FloatArray, tp: FloatArray) -> Operators:
-        return prefill_operators(task.model, batch, task.prompt_tokens, tp)
-
     return _serve(
         machine,
         task,
         recipe,
-        operators,
+        "prefill",
+        pinned,
         batches=PREFILL_BATCHES,
+        attended=task.prompt_tokens,
         tokens_per_sequence=task.prompt_tokens,
         context=task.prompt_tokens,
         latency="ttft",
@@ -103,13 +126,29 @@ def prefill(machine: Machine, task: ServingTask, recipe: Recipe) -> PhaseResult:
     )
 
 
+@lru_cache(maxsize=16)
+def _operators(
+    phase: Phase,
+    model: Transformer,
+    tokens: float,
+    tps: tuple[float, ...],
+    batches: tuple[float, ...],
+) -> Operators:
+    """Return a phase's operators over TP × batch; they depend on no chip."""
+    operators = decode_operators if phase == "decode" else prefill_operators
+    tp, batch = axis(np.array(tps), TP, AXES), axis(np.array(batches), BATCH, AXES)
+    return operators(model, batch, tokens, tp)
+
+
 def _serve(
     machine: Machine,
     task: ServingTask,
     recipe: Recipe,
-    operators: Callable[[FloatArray, FloatArray], Operators],
+    phase: Phase,
+    pinned: Mapping[str, float],
     *,
     batches: FloatArray,
+    attended: float,
     tokens_per_sequence: float,
     context: float,
     latency: str,
@@ -118,39 +157,37 @@ def _serve(
     """Evaluate TP × PP × batch for one kind of pass.
 
     Every pipeline stage holds its own batch, so PP batches are in flight. Tensor-parallel
-    all-reduces and hand-overs between stages are exposed. A shard whose weights and KV cache fit in
-    three quarters of the SRAM is served from there, without HBM.
+    all-reduces and hand-overs between stages are exposed. A shard whose weights, KV cache and
+    activations fit in three quarters of the SRAM is served from there, without HBM.
     """
     model = task.model
     layers = model.layers
-    tp_values = powers_of_two(machine.domain)
-    tp, pp, batch = (
-        axis(values, position, AXES)
-        for position, values in enumerate((tp_values, PIPELINES, batches))
+    axes = pinned_axes(
+        {"tp": powers_of_two(machine.domain), "pp": PIPELINES, "batch": batches},
+        pinned,
+        machine.domain,
     )
-    passing = pass_time(machine, operators(batch, tp), recipe)
+    tp, pp, batch = (axis(values, position, AXES) for position, values in enumerate(axes.values()))
+    operators = _operators(phase, model, attended, tuple(axes["tp"]), tuple(axes["batch"]))
+    passing = pass_time(machine, operators, recipe)
     stage_layers = np.ceil(layers / pp)
 
     # --- memory ---
-    embedding = model.embedding_parameters
-    ends = np.where(pp > 1, embedding / (1 if model.tied_embeddings else 2), embedding)
-    parameters = ((model.parameters - embedding) * stage_layers / layers + ends) / tp
     # Each of PP stages holds its layers' cache of PP batches.
     cache_bytes = batch * kv_bytes(model, context, recipe, tp) * stage_layers * pp / layers
-    memory_bytes = parameters * recipe.weight_bytes + cache_bytes
-    sram = expand(machine.chips.sram_bytes * SRAM_RESIDENT_SHARE, AXES)
-    on_chip = memory_bytes <= sram
+    memory_bytes = stage_parameters(model, tp, pp) * recipe.weight_bytes + cache_bytes
+    memory_bytes = memory_bytes + passing.working_bytes
+    sram_bytes = machine.chips.sram_bytes * SRAM_RESIDENT_SHARE
+    on_chip = memory_bytes <= expand(sram_bytes, AXES)
 
     # --- one pass of one batch through one stage ---
-    from_hbm_s = stage_s(passing.layers_s, passing.total_s, layers, pp)
-    from_sram_s = stage_s(passing.on_chip_s, passing.on_chip_s, layers, pp)
+    from_hbm_s = stage_s(passing.layers_s, passing.head_s, layers, pp)
+    from_sram_s = stage_s(passing.on_chip_layers_s, passing.on_chip_head_s, layers, pp)
     operators_s = np.where(on_chip, from_sram_s, from_hbm_s)
-    activation_bytes = batch * tokens_per_sequence * model.hidden * recipe.activation_bytes
-    all_reduce = domain_all_reduce_s(
-        activation_bytes, tp, expand(machine.link_bytes_per_s, AXES), machine.domain_latency_s
-    )
-    links_s = ALL_REDUCES_PER_LAYER * stage_layers * all_reduce
-    hop = hop_s(machine, activation_bytes / tp, tp, pp)
+    tokens = batch * tokens_per_sequence
+    all_reduce_s = layer_all_reduce_s(machine, model, tokens, tp, recipe)
+    links_s = ALL_REDUCES_PER_LAYER * stage_layers * all_reduce_s
+    hop = hop_s(machine, tokens * model.hidden * recipe.activation_bytes / tp, tp, pp)
     roof_s = operators_s + links_s + hop
 
     # --- energy, power limit, dollars ---
@@ -163,18 +200,17 @@ def _serve(
     always_w = expand(machine.energy.total_static_w + machine.overhead_w, AXES)
     usd_per_s = expand(machine.usd_per_s, AXES) + machine.usd_per_j * always_w
     chips = tp * pp
-    # Each pass of PP stages completes one batch on each of the TP × PP chips' pipeline.
-    tokens = batch * tokens_per_sequence
+    # With all stages busy, one batch leaves the pipeline of TP × PP chips every pass.
     usd = chips * (usd_per_s * pass_s + machine.usd_per_j * dynamic_j) / tokens
 
     grid = Grid(
-        axes={"tp": tp_values, "pp": PIPELINES, "batch": batches},
+        axes=axes,
         usd=usd,
         requirements=(
             Requirement(
                 "memory",
                 memory_bytes,
-                np.maximum(machine.capacity_bytes, machine.chips.sram_bytes * SRAM_RESIDENT_SHARE),
+                np.maximum(machine.capacity_bytes, sram_bytes),
                 "bytes",
                 "take more or larger HBM stacks, narrower weights, or a smaller model",
             ),
@@ -190,20 +226,25 @@ def _serve(
     )
     won = grid.winners()
     stages = won.pick(pp)
-    parts = np.stack([won.pick(passing.bound_s[i]) for i in range(len(BOUNDS))])
-    # From SRAM there is no HBM bound: what was bound by it is bound by the arrays.
-    resident = won.pick(on_chip.astype(np.float64)) > 0
-    parts[0] = np.where(resident, parts.sum(axis=0), parts[0])
-    parts[1:] = np.where(resident, 0.0, parts[1:])
+    resident = won.pick(on_chip)
+    parts = [
+        np.where(resident, won.pick(from_sram), won.pick(from_hbm))
+        for from_sram, from_hbm in zip(passing.on_chip_bound_s, passing.bound_s)
+    ]
     finite = np.isfinite(won.pick(latency_s))
-    bounds = operator_bounds(parts, won.pick(operators_s) * stages)
-    bounds["links"] = np.where(finite, won.pick(links_s) * stages, 0.0)
-    bounds["network"] = np.where(finite, won.pick(hop) * stages, 0.0)
+    bounds = operator_bounds(np.stack(parts), won.pick(operators_s) * stages)
+    hops_s = won.pick(hop) * stages
+    on_links = won.pick(inside_domain(machine, tp, pp))
+    bounds["links"] = np.where(
+        finite, won.pick(links_s) * stages + np.where(on_links, hops_s, 0.0), 0.0
+    )
+    bounds["network"] = np.where(finite & ~on_links, hops_s, 0.0)
     bounds["power"] = positive_difference(won.pick(pass_s) * stages, won.pick(roof_s) * stages)
     return phase_result(
         machine,
         recipe.name,
         won,
+        won.mapping,
         PhaseTotals(
             seconds=won.pick(pass_s),
             roof_s=won.pick(roof_s),

@@ -73,11 +73,6 @@ class Machine:
         rate: FloatArray = self.chips.rates[:, MATMUL_FORMATS.index(number_format)]
         return rate
 
-    def flop_j(self, number_format: str) -> FloatArray:
-        """Return joules per matrix FLOP in a format, shape (D,)."""
-        joules: FloatArray = self.energy.flop_j[:, MATMUL_FORMATS.index(number_format)]
-        return joules
-
 
 def machine(chips: Chips, cluster: Cluster, tech: Technology, volume: float) -> Machine:
     """Put designs in a cluster.

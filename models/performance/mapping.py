@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.arrays import BoolArray, FloatArray, IntArray
+from models.arrays import BoolArray, FloatArray, IntArray, Scalar
 from models.constraints import Constraint
+from rtl.errors import InputError, lookup
 
-__all__ = ["Grid", "Requirement", "Winners", "axis", "expand", "powers_of_two"]
+__all__ = [
+    "NEVER_S",
+    "NOTHING_PINNED",
+    "Grid",
+    "Requirement",
+    "Winners",
+    "axis",
+    "expand",
+    "pinned_axes",
+    "powers_of_two",
+]
+
+NOTHING_PINNED: Mapping[str, float] = {}
+# 30,000 years: no mapping that takes longer counts as one.
+NEVER_S = 1e12
 
 
 def powers_of_two(limit: int) -> FloatArray:
     """Return 1, 2, 4, … up to `limit`."""
     return np.exp2(np.arange(int(np.log2(max(limit, 1))) + 1, dtype=np.float64))
+
+
+def pinned_axes(
+    axes: Mapping[str, FloatArray], pinned: Mapping[str, float], domain: int
+) -> dict[str, FloatArray]:
+    """Return mapping axes of which some hold a single given value.
+
+    Raises
+    ------
+    InputError
+        For an axis that does not exist, or a tensor-parallel group larger than the domain.
+    """
+    result = dict(axes)
+    for name, value in pinned.items():
+        result[lookup("mapping axis", name, {n: n for n in axes})] = np.array([float(value)])
+    if result["tp"].max() > domain:
+        raise InputError(
+            f"tp of {result['tp'].max():g} in a domain of {domain} chips: tensor parallelism stays "
+            "inside a domain; pin a smaller tp or take a larger domain"
+        )
+    return result
 
 
 def axis(values: FloatArray, position: int, dimensions: int) -> FloatArray:
@@ -77,10 +115,12 @@ class Winners:
     shape: tuple[int, ...]
     index: tuple[IntArray, ...]
 
-    def pick(self, values: FloatArray) -> FloatArray:
+    def pick(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return a quantity of the grid at each design's mapping, shape (D,)."""
-        picked: FloatArray = np.broadcast_to(values, self.shape)[self.index]
-        return picked
+        values = values.reshape((1,) * (len(self.shape) - values.ndim) + values.shape)
+        # Axes of length 1 hold for every position.
+        where = tuple(0 if size == 1 else i for i, size in zip(self.index, values.shape))
+        return np.broadcast_to(values[where], self.shape[:1])
 
 
 @dataclass(frozen=True)
@@ -108,11 +148,12 @@ class Grid:
         designs = self.usd.shape[0]
         dimensions = len(self.axes)
         shape = (designs, *(len(values) for values in self.axes.values()))
+        flat = (designs, math.prod(shape[1:]))
         allowed = np.broadcast_to(self.allowed, shape)
         feasible = allowed.copy()
         for need in self.requirements:
             feasible &= need.demand <= expand(need.limit, dimensions)
-        usd = np.where(feasible, self.usd, np.inf).reshape(designs, -1)
+        usd = np.where(feasible, self.usd, np.inf).reshape(flat)
         best = np.argmin(usd, axis=1)
         lowest = np.take_along_axis(usd, best[:, None], axis=1)[:, 0]
         lost = np.flatnonzero(~np.isfinite(lowest))
@@ -139,8 +180,8 @@ class Grid:
                 for (name, values), position in zip(self.axes.items(), index[1:])
             },
             constraints=constraints,
-            feasible=feasible.reshape(designs, -1).sum(axis=1).astype(np.float64),
-            tried=allowed.reshape(designs, -1).sum(axis=1).astype(np.float64),
+            feasible=feasible.reshape(flat).sum(axis=1).astype(np.float64),
+            tried=allowed.reshape(flat).sum(axis=1).astype(np.float64),
             shape=shape,
             index=index,
         )

@@ -1,4 +1,4 @@
-"""What training and serving share: pipeline stages, hand-over between them, phase results."""
+"""What training and serving share: pipeline stages, exchanges between chips, phase results."""
 
 from __future__ import annotations
 
@@ -6,19 +6,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import FloatArray, transfer_time
+from models.arrays import BoolArray, FloatArray
 from models.hardware.chip import PARTS
-from models.performance.collectives import send_s
+from models.performance.collectives import domain_all_reduce_s, send_s
 from models.performance.machine import Machine
 from models.performance.mapping import Winners, expand
 from models.performance.operator import BOUNDS
 from models.results import PhaseResult
+from models.workload.recipes import Recipe
+from models.workload.transformer import Transformer
 
-__all__ = ["PhaseTotals", "hop_s", "operator_bounds", "phase_result", "stage_s"]
+__all__ = [
+    "PhaseTotals",
+    "hop_s",
+    "inside_domain",
+    "layer_all_reduce_s",
+    "operator_bounds",
+    "phase_result",
+    "stage_parameters",
+    "stage_s",
+]
+
+# Partial sums travel between chips in 16 bits, however narrow the activations are.
+PARTIAL_SUM_BYTES = 2
+
+
+def stage_parameters(model: Transformer, tp: FloatArray, pp: FloatArray) -> FloatArray:
+    """Return the parameters on the fullest chip: ⌈L/PP⌉ layers, and embedding or head.
+
+    The first stage has the embedding table and the last one the head, which is a copy of it where
+    they are tied; without a pipeline one chip has both, and a tied table once.
+    """
+    table = model.embedding_parameters
+    tables = table * (1 if model.tied_embeddings else 2)
+    share = np.ceil(model.layers / pp) / model.layers
+    return ((model.parameters - tables) * share + np.where(pp > 1, table, tables)) / tp
+
+
+def layer_all_reduce_s(
+    machine: Machine, model: Transformer, tokens: FloatArray, tp: FloatArray, recipe: Recipe
+) -> FloatArray:
+    """Return the time of one all-reduce of a layer's activations over a tensor-parallel group."""
+    element = max(recipe.activation_bytes, PARTIAL_SUM_BYTES)
+    links = expand(machine.link_bytes_per_s, np.ndim(tokens))
+    return domain_all_reduce_s(tokens * model.hidden * element, tp, links, machine.domain_latency_s)
 
 
 def stage_s(
-    layers_s: FloatArray, total_s: FloatArray, layers: int, stages: FloatArray
+    layers_s: FloatArray, head_s: FloatArray, layers: int, stages: FloatArray
 ) -> FloatArray:
     """Return the time of the slowest of `stages` pipeline stages.
 
@@ -27,14 +62,21 @@ def stage_s(
 
     Parameters
     ----------
-    layers_s, total_s : ndarray
-        All layers; layers, embedding and head.
+    layers_s, head_s : ndarray
+        All layers; embedding and head.
     layers : int
     stages : ndarray
         PP.
     """
     whole = np.ceil(layers / stages) / layers * layers_s
-    return np.maximum(whole, total_s / stages)
+    return np.maximum(whole, (layers_s + head_s) / stages)
+
+
+def inside_domain(machine: Machine, tp: FloatArray, pp: FloatArray) -> BoolArray:
+    """Return where a whole model fits in a domain whose chips have links."""
+    links = expand(machine.link_bytes_per_s, np.ndim(tp))
+    inside: BoolArray = (tp * pp <= machine.domain) & (links > 0)
+    return inside
 
 
 def hop_s(machine: Machine, size_bytes: FloatArray, tp: FloatArray, pp: FloatArray) -> FloatArray:
@@ -48,9 +90,8 @@ def hop_s(machine: Machine, size_bytes: FloatArray, tp: FloatArray, pp: FloatArr
     size_bytes, tp, pp : ndarray
         Over mapping axes, without a design axis.
     """
-    dimensions = np.ndim(size_bytes)
-    links = expand(machine.link_bytes_per_s, dimensions)
-    inside = (tp * pp <= machine.domain) & (links > 0)
+    inside = inside_domain(machine, tp, pp)
+    links = expand(machine.link_bytes_per_s, np.ndim(size_bytes))
     rate = np.where(inside, links, machine.network_bytes_per_s)
     latency = np.where(inside, machine.domain_latency_s, machine.network_latency_s)
     return send_s(np.where(pp > 1, size_bytes, 0.0), rate, latency)
@@ -99,6 +140,7 @@ def phase_result(
     machine: Machine,
     recipe: str,
     won: Winners,
+    mapping: dict[str, FloatArray],
     totals: PhaseTotals,
     bound_s: dict[str, FloatArray],
     latency_s: FloatArray,
@@ -110,6 +152,8 @@ def phase_result(
     machine : Machine
     recipe : str
     won : Winners
+    mapping : dict of str to ndarray, shape (D,)
+        The winners' axes and what follows from them.
     totals : PhaseTotals
     bound_s : dict of str to ndarray, shape (D,)
         What `latency_s` divides into.
@@ -117,32 +161,30 @@ def phase_result(
         Time that a user sees: a step, a first token, a token.
     """
     seconds = totals.seconds
+    finite = np.isfinite(seconds)
 
-    def mean_w(joules: FloatArray) -> FloatArray:
-        return np.where(np.isfinite(seconds), transfer_time(joules, seconds), 0.0)
+    def per_s(amount: FloatArray) -> FloatArray:
+        return np.divide(amount, seconds, out=np.zeros_like(seconds), where=finite)
 
     power_w = machine.energy.static_w.copy()
-    power_w[:, PARTS.index("compute")] += mean_w(totals.mac_j + totals.vector_j)
-    power_w[:, PARTS.index("sram")] += mean_w(totals.feed_j)
-    power_w[:, PARTS.index("hbm")] += mean_w(totals.hbm_bytes * machine.energy.hbm_j_per_byte)
+    power_w[:, PARTS.index("compute")] += per_s(totals.mac_j + totals.vector_j)
+    power_w[:, PARTS.index("sram")] += per_s(totals.feed_j)
+    power_w[:, PARTS.index("hbm")] += per_s(totals.hbm_bytes * machine.energy.hbm_j_per_byte)
     idle_chips = np.maximum(totals.paid_chips - totals.chips, 0.0)
     idle_w = machine.energy.total_static_w + machine.overhead_w
     working_w = power_w.sum(axis=1) + machine.overhead_w
     at_wall_w = (working_w * totals.chips + idle_w * idle_chips) * machine.pue
-    finite = np.isfinite(seconds)
-    throttle = np.ones_like(seconds)
-    throttle[finite] = transfer_time(totals.roof_s[finite], seconds[finite])
+    throttle = np.divide(totals.roof_s, seconds, out=np.ones_like(seconds), where=finite)
     return PhaseResult(
         recipes=(recipe,),
         recipe=np.zeros(len(machine), dtype=np.int64),
         usd=won.usd,
         seconds=latency_s,
         joules=at_wall_w * seconds / totals.units,
-        tokens_per_s=np.where(
-            finite, transfer_time(totals.tokens, seconds * totals.paid_chips), 0.0
-        ),
+        # A fleet whose power does not feed one chip has none.
+        tokens_per_s=per_s(totals.tokens / np.maximum(totals.paid_chips, 1.0)),
         chips=totals.chips,
-        mapping=won.mapping,
+        mapping=mapping,
         bound_s=bound_s,
         power_w=power_w,
         clock_hz=machine.chips.clock_hz * throttle,

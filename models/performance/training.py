@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from models.arrays import FloatArray, positive_difference, transfer_time
-from models.performance.collectives import domain_all_reduce_s, hierarchical_s
+from models.performance.collectives import hierarchical_s
 from models.performance.machine import Machine
-from models.performance.mapping import Grid, Requirement, axis, expand, powers_of_two
-from models.performance.operator import BOUNDS, pass_time
+from models.performance.mapping import (
+    NEVER_S,
+    NOTHING_PINNED,
+    Grid,
+    Requirement,
+    axis,
+    expand,
+    pinned_axes,
+    powers_of_two,
+)
+from models.performance.operator import pass_time
 from models.performance.pipeline import (
     PhaseTotals,
     hop_s,
+    inside_domain,
+    layer_all_reduce_s,
     operator_bounds,
     phase_result,
+    stage_parameters,
     stage_s,
 )
 from models.results import PhaseResult
+from models.workload.operators import Operators
 from models.workload.recipes import Recipe
 from models.workload.tasks import TrainingTask
 from models.workload.training import (
+    ALL_REDUCES_PER_LAYER,
     activation_elements_stored,
     backward_operators,
     forward_operators,
 )
+from models.workload.transformer import Transformer
 from rtl.errors import InputError
 
 __all__ = ["Fleet", "train"]
 
 # Mapping axes, in order: TP, PP, micro-batch, virtual stages per pipeline rank, recomputation.
-TP, PP, MICRO, VIRTUAL, RECOMPUTE = range(5)
-AXES = 5
-PIPELINES = powers_of_two(64)
-MICRO_BATCHES = powers_of_two(4)
-VIRTUAL_STAGES = powers_of_two(8)
-# All-reduces of a layer's activations: two forward, two backward, two more to recompute.
-LAYER_ALL_REDUCES = 4
-RECOMPUTED_ALL_REDUCES = 2
+TP, MICRO, AXES = 0, 2, 5
+CHOICES = {
+    "pp": powers_of_two(64),
+    "micro_batch": powers_of_two(4),
+    "virtual_stages": powers_of_two(8),
+    "recompute": np.array([0.0, 1.0]),
+}
+# Logits are kept as activations and their gradients in fp32.
+LOGIT_GRADIENT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,26 @@ class Fleet:
         return np.floor(self.megawatts * 1e6 / (machine.pue * machine.provisioned_w))
 
 
-def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) -> PhaseResult:
+@lru_cache(maxsize=16)
+def _operators(
+    model: Transformer, seq_len: int, tps: tuple[float, ...], micro_batches: tuple[float, ...]
+) -> tuple[Operators, Operators]:
+    """Return forward and backward pass over TP × micro-batch; they depend on no chip."""
+    tp = axis(np.array(tps), TP, AXES)
+    micro = axis(np.array(micro_batches), MICRO, AXES)
+    return (
+        forward_operators(model, micro, seq_len, tp),
+        backward_operators(model, micro, seq_len, tp),
+    )
+
+
+def train(
+    machine: Machine,
+    task: TrainingTask,
+    fleet: Fleet,
+    recipe: Recipe,
+    pinned: Mapping[str, float] = NOTHING_PINNED,
+) -> PhaseResult:
     """Return each design's cheapest way to train, in dollars per run.
 
     Parameters
@@ -79,12 +116,16 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
     task : TrainingTask
     fleet : Fleet
     recipe : Recipe
+    pinned : mapping of str to float
+        Axes of the mapping that are given rather than chosen, such as ``{"tp": 8, "pp": 16}``: tp,
+        pp, micro_batch, virtual_stages, recompute.
 
     Notes
     -----
-    *Overlap.* Tensor-parallel all-reduces are exposed. Hand-over between pipeline stages hides
-    behind other micro-batches unless it is slower than they are. Reduction of gradients and
-    gathering of weights (ZeRO-1) hide behind one micro-batch's backward pass; the rest is exposed.
+    *Overlap.* Tensor-parallel all-reduces are exposed, two of a layer forward and two backward.
+    Hand-over between pipeline stages hides behind other micro-batches unless it is slower than they
+    are. Reduction of gradients and gathering of weights (ZeRO-1) hide behind one micro-batch's
+    backward pass; the rest is exposed.
 
     *Pipeline.* 1F1B with v virtual stages: bubble of (PP − 1)/v micro-batches, hand-over v times as
     often, and in flight PP·(1 + (PP − 1)/(PP·v)) micro-batches (Narayanan et al., SC'21;
@@ -98,32 +139,22 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
     """
     model = task.model
     layers = model.layers
-    tp_values = powers_of_two(machine.domain)
-    tp = axis(tp_values, TP, AXES)
-    pp = axis(PIPELINES, PP, AXES)
-    micro = axis(MICRO_BATCHES, MICRO, AXES)
-    virtual = axis(VIRTUAL_STAGES, VIRTUAL, AXES)
-    recompute = axis(np.array([0.0, 1.0]), RECOMPUTE, AXES)
-
-    forward = pass_time(machine, forward_operators(model, micro, task.seq_len, tp), recipe)
-    backward = pass_time(machine, backward_operators(model, micro, task.seq_len, tp), recipe)
+    axes = pinned_axes({"tp": powers_of_two(machine.domain), **CHOICES}, pinned, machine.domain)
+    tp, pp, micro, virtual, recompute = (
+        axis(values, position, AXES) for position, values in enumerate(axes.values())
+    )
+    tables = _operators(model, task.seq_len, tuple(axes["tp"]), tuple(axes["micro_batch"]))
+    forward, backward = (pass_time(machine, ops, recipe) for ops in tables)
 
     # --- one micro-batch on the slowest stage ---
     tokens = micro * task.seq_len
-    activation_bytes = tokens * model.hidden * recipe.activation_bytes
-    all_reduce = domain_all_reduce_s(
-        activation_bytes,
-        tp,
-        expand(machine.link_bytes_per_s, AXES),
-        machine.domain_latency_s,
-    )
-    stage_layers = np.ceil(layers / pp)
-    forward_s = stage_s(forward.layers_s, forward.total_s, layers, pp)
-    backward_s = stage_s(backward.layers_s, backward.total_s, layers, pp)
+    forward_s = stage_s(forward.layers_s, forward.head_s, layers, pp)
+    backward_s = stage_s(backward.layers_s, backward.head_s, layers, pp)
     operators_s = forward_s * (1 + recompute) + backward_s
-    exchanges = LAYER_ALL_REDUCES + RECOMPUTED_ALL_REDUCES * recompute
-    links_s = exchanges * stage_layers * all_reduce
-    hop = 2 * virtual * hop_s(machine, activation_bytes / tp, tp, pp)
+    exchanges = ALL_REDUCES_PER_LAYER * (2 + recompute) * np.ceil(layers / pp)
+    links_s = exchanges * layer_all_reduce_s(machine, model, tokens, tp, recipe)
+    boundary_bytes = tokens * model.hidden * recipe.activation_bytes / tp
+    hop = 2 * virtual * hop_s(machine, boundary_bytes, tp, pp)
     micro_batch_s = np.maximum(operators_s + links_s, hop)
 
     # --- the fleet's data-parallel replicas and the pipeline ---
@@ -140,10 +171,8 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
     pipeline_s = (micro_batches + (pp - 1) / virtual) * micro_batch_s
 
     # --- gradients and optimizer ---
-    embedding = model.embedding_parameters
-    ends = np.where(pp > 1, max(embedding, 1) / (1 if model.tied_embeddings else 2), embedding)
-    parameters = ((model.parameters - embedding) * stage_layers / layers + ends) / tp
-    reduction_s = hierarchical_s(
+    parameters = stage_parameters(model, tp, pp)
+    within_s, between_s = hierarchical_s(
         parameters * (recipe.gradient_bytes + recipe.weight_bytes) / 2,
         dp,
         np.maximum(np.floor(machine.domain / (tp * pp)), 1.0),
@@ -152,7 +181,7 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
         machine.network_bytes_per_s,
         machine.network_latency_s,
     )
-    exposed_s = np.maximum(reduction_s - backward_s, 0.0)
+    exposed_s = np.maximum(within_s + between_s - backward_s, 0.0)
     state_bytes = parameters / dp * recipe.optimizer_bytes
     update_bytes = 2 * state_bytes + parameters / dp * (recipe.gradient_bytes + recipe.weight_bytes)
     update_s = transfer_time(update_bytes, expand(machine.hbm_bytes_per_s, AXES))
@@ -173,34 +202,16 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
     usd_step = fleet_chips * usd_per_s * step_s + chips * machine.usd_per_j * dynamic_j
     steps = task.steps
 
-    # --- memory ---
     in_flight = np.minimum(micro_batches, pp)
     in_flight = in_flight * np.where(virtual > 1, 1 + (pp - 1) / (pp * virtual), 1.0)
-    stored = [
-        activation_elements_stored(model, micro, task.seq_len, tp, how) for how in ("none", "full")
-    ]
-    # Full recomputation keeps layer inputs, and all of one layer while it is recomputed.
-    kept = np.where(
-        recompute > 0,
-        stored[1] * stage_layers * in_flight + stored[0],
-        stored[0] * stage_layers * in_flight,
-    )
-    logits = tokens * model.vocab / tp
     memory_bytes = (
         parameters * (recipe.weight_bytes + recipe.gradient_bytes)
         + state_bytes
-        + kept * recipe.activation_bytes
-        + logits * (recipe.activation_bytes + 4)
+        + _activation_bytes(task, recipe, tp, pp, micro, recompute, in_flight)
     )
 
     grid = Grid(
-        axes={
-            "tp": tp_values,
-            "pp": PIPELINES,
-            "micro_batch": MICRO_BATCHES,
-            "virtual_stages": VIRTUAL_STAGES,
-            "recompute": np.array([0.0, 1.0]),
-        },
+        axes=axes,
         usd=usd_step * steps,
         requirements=(
             Requirement(
@@ -217,33 +228,45 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
                 "chips",
                 "give the fleet more megawatts or chips, or the chip a lower power limit",
             ),
+            Requirement(
+                "time",
+                step_s,
+                np.full(len(machine), NEVER_S),
+                "s",
+                "give the chip arrays for the recipe's format, HBM, and a power limit above its "
+                "static power",
+            ),
         ),
         allowed=(pp <= layers) & ((virtual == 1) | ((pp > 1) & (virtual * pp <= layers))),
     )
     won = grid.winners()
     count = won.pick(micro_batches)
     passes = [
-        won.pick(forward.bound_s[i]) * (1 + won.mapping["recompute"])
-        + won.pick(backward.bound_s[i])
-        for i in range(len(BOUNDS))
+        won.pick(ahead) * (1 + won.mapping["recompute"]) + won.pick(back)
+        for ahead, back in zip(forward.bound_s, backward.bound_s)
     ]
-    bounds = operator_bounds(np.stack(passes), won.pick(operators_s) * count)
-    links = won.pick(links_s) * count
     finite = np.isfinite(won.pick(step_s))
-    bounds["links"] = np.where(finite, links, 0.0)
-    bounds["network"] = positive_difference(
-        won.pick(micro_batch_s) * count + won.pick(exposed_s),
-        won.pick(operators_s) * count + links,
-    )
-    bounds["pipeline"] = positive_difference(won.pick(pipeline_s), won.pick(micro_batch_s) * count)
+    bounds = operator_bounds(np.stack(passes), won.pick(operators_s) * count)
     bounds["hbm"] = bounds["hbm"] + np.where(finite, won.pick(update_s), 0.0)
+    # What hand-over adds to a micro-batch, and reduction to the step, is charged to the wires used.
+    links = won.pick(links_s) * count
+    hops = positive_difference(
+        won.pick(micro_batch_s) * count, won.pick(operators_s) * count + links
+    )
+    hops_on_links = won.pick(inside_domain(machine, tp, pp))
+    reduced_on_links = won.pick(between_s) == 0
+    exposed = won.pick(exposed_s)
+    on_links = np.where(hops_on_links, hops, 0.0) + np.where(reduced_on_links, exposed, 0.0)
+    bounds["links"] = np.where(finite, links + on_links, 0.0)
+    bounds["network"] = np.where(finite, hops + exposed - on_links, 0.0)
+    bounds["pipeline"] = positive_difference(won.pick(pipeline_s), won.pick(micro_batch_s) * count)
     bounds["power"] = positive_difference(won.pick(step_s), won.pick(roof_s))
-    mapping = dict(won.mapping, dp=won.pick(dp), micro_batches=count)
     ones = np.ones(len(machine))
-    result = phase_result(
+    return phase_result(
         machine,
         recipe.name,
         won,
+        won.mapping | {"dp": won.pick(dp), "micro_batches": count},
         PhaseTotals(
             seconds=won.pick(step_s),
             roof_s=won.pick(roof_s),
@@ -260,5 +283,32 @@ def train(machine: Machine, task: TrainingTask, fleet: Fleet, recipe: Recipe) ->
         bounds,
         won.pick(step_s),
     )
-    result.mapping.update(mapping)
-    return result
+
+
+def _activation_bytes(
+    task: TrainingTask,
+    recipe: Recipe,
+    tp: FloatArray,
+    pp: FloatArray,
+    micro: FloatArray,
+    recompute: FloatArray,
+    in_flight: FloatArray,
+) -> FloatArray:
+    """Return the activations that the first stage keeps, and one micro-batch's logits.
+
+    Full recomputation keeps the inputs of layers, and all of one layer while it is recomputed.
+    """
+    everything, inputs = (
+        activation_elements_stored(task.model, micro, task.seq_len, tp, how)
+        for how in ("none", "full")
+    )
+    stage_layers = np.ceil(task.model.layers / pp)
+    kept = np.where(
+        recompute > 0,
+        inputs * stage_layers * in_flight + everything,
+        everything * stage_layers * in_flight,
+    )
+    logits = micro * task.seq_len * task.model.vocab / tp
+    return kept * recipe.activation_bytes + logits * (
+        recipe.activation_bytes + LOGIT_GRADIENT_BYTES
+    )
