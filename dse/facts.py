@@ -15,14 +15,23 @@ from models.evaluate import OBJECTIVES, Evaluation, Problem
 from models.hardware.area import modelled_die_mm2, part_areas
 from models.hardware.chip import MATMUL_FORMATS, PARTS, Chips
 from models.hardware.power import peak_power_parts, tdp_w
-from models.hardware.technology import DATAPATHS, HBM_TYPES, LINK_TYPES, NODES, STYLES
+from models.hardware.technology import (
+    DATAPATHS,
+    HBM_TYPES,
+    LINK_TYPES,
+    NODES,
+    STYLES,
+    Technology,
+)
 from models.results import PhaseResult
+from models.workload.recipes import Kind, recipe_named
 
 __all__ = ["Facts", "chip_facts", "closure", "per_resource", "shares", "work_facts"]
 
 Facts = dict[str, Any]
 # A requirement used to this share of its limit holds the design.
 BINDING_SHARE = 0.97
+DAY_S = 86400
 
 
 def shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -35,7 +44,7 @@ def chip_facts(chips: Chips, problem: Problem) -> list[Facts]:
     """Return what each chip is: resources, area and peak power by part, cost."""
     tech = problem.tech
     areas, powers = part_areas(chips, tech), peak_power_parts(chips, tech)
-    cost = chip_cost(chips, tech, problem.volume)
+    cost = chip_cost(chips, tech, problem.volume, problem.cluster.port_usd(tech))
     return [_chip(chips, i, areas[i], powers[i], cost) for i in range(len(chips))]
 
 
@@ -82,16 +91,17 @@ def _chip(chips: Chips, i: int, area: FloatArray, power: FloatArray, cost: ChipC
     }
 
 
-def closure(chips: Chips, problem: Problem) -> list[Facts]:
+def closure(chips: Chips, tech: Technology) -> list[Facts]:
     """Return modelled over actual area and TDP of real chips."""
-    area = modelled_die_mm2(chips, problem.tech) / chips.die_mm2
-    power = tdp_w(chips, problem.tech) / chips.power_w
+    area = modelled_die_mm2(chips, tech) / chips.die_mm2
+    power = tdp_w(chips, tech) / chips.power_w
     return [{"area": float(a), "tdp": float(p)} for a, p in zip(area, power)]
 
 
 def work_facts(
-    evaluation: Evaluation,
+    chips: Chips,
     problem: Problem,
+    evaluation: Evaluation,
     compare: Evaluation,
     silicon: Sequence[Constraint] = (),
 ) -> list[Facts]:
@@ -99,38 +109,41 @@ def work_facts(
 
     Parameters
     ----------
-    evaluation : Evaluation
+    chips : Chips
     problem : Problem
+    evaluation : Evaluation
+        Of these chips on this problem.
     compare : Evaluation
-        Of the same chips with a fleet of a fixed number of chips.
+        The same with a fleet of a fixed number of chips.
     silicon : sequence of Constraint
         What the budget requires of a design; real chips have none.
     """
-    designs = len(evaluation.training.usd)
     return [
         {
-            objective: _work(objective, i, evaluation, problem, compare, silicon)
+            objective: _work(objective, i, chips, problem, evaluation, compare, silicon)
             for objective in OBJECTIVES
         }
-        for i in range(designs)
+        for i in range(len(chips))
     ]
 
 
 def _work(
     objective: str,
     i: int,
-    evaluation: Evaluation,
+    chips: Chips,
     problem: Problem,
+    evaluation: Evaluation,
     compare: Evaluation,
     silicon: Sequence[Constraint],
 ) -> Facts:
     scale, unit = PER_UNIT[objective]
-    broken = violations([*silicon, *evaluation.constraints(objective)], i)
-    facts: Facts = {
-        "feasible": not broken and bool(np.isfinite(evaluation.usd(objective)[i])),
-        "violations": [str(violation) for violation in broken],
-        "unit": unit,
-    }
+    possible = bool(np.isfinite(evaluation.usd(objective)[i]))
+    lacking = "" if possible else _lacking_formats(objective, i, chips, evaluation)
+    # Arrays without the formats explain why work never ends; what else it breaks follows from that.
+    broken = [lacking] if lacking else []
+    asked = silicon if lacking else [*silicon, *evaluation.constraints(objective)]
+    broken += [str(violation) for violation in violations(asked, i)]
+    facts: Facts = {"feasible": possible and not broken, "violations": broken, "unit": unit}
     if not facts["feasible"]:
         return facts
     facts["usd"] = float(evaluation.usd(objective)[i]) * scale
@@ -141,14 +154,29 @@ def _work(
     phase: PhaseResult = getattr(evaluation, objective)
     facts.update(_phase(phase, i))
     if objective == "training":
-        steps = problem.training.training_tokens / problem.training.global_batch_tokens
-        facts["days"] = facts["seconds"] * steps / 86400
+        run = problem.training.steps / DAY_S
+        facts["days"] = facts["seconds"] * run
         fixed = compare.training
+        # The fixed fleet may be too small for the model.
         facts["at_fixed_chips"] = {
             "chips": int(fixed.chips[i]),
-            "days": float(fixed.seconds[i]) * steps / 86400,
+            "days": float(fixed.seconds[i]) * run if fixed.feasible[i] else None,
         }
     return facts
+
+
+def _lacking_formats(objective: str, i: int, chips: Chips, evaluation: Evaluation) -> str:
+    """Say so where no recipe finds all its formats in a chip's arrays; otherwise nothing."""
+    kind: Kind = "training" if objective == "training" else "serving"
+    names = next(iter(evaluation.phases(objective).values())).recipes
+    recipes = [recipe_named(kind, name) for name in names]
+    has = [name for f, name in enumerate(MATMUL_FORMATS) if chips.rates[i, f] > 0]
+    if any({r.matmul_format, r.attention_format} <= set(has) for r in recipes):
+        return ""
+    return (
+        f"formats: arrays multiply in {', '.join(has)}, which {', '.join(names)} can't do with; "
+        f"allow another datapath, or another recipe for {kind}"
+    )
 
 
 def _phase(phase: PhaseResult, i: int) -> Facts:

@@ -91,7 +91,7 @@ class ChipCost:
         return self.bill_of_materials + self.nre + self.system + self.network
 
 
-def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
+def chip_cost(chips: Chips, tech: Technology, volume: float, port_usd: float) -> ChipCost:
     """Return what one chip costs.
 
     Parameters
@@ -100,6 +100,8 @@ def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
     tech : Technology
     volume : float
         Chips over which masks and design are written off.
+    port_usd : float
+        The chip's port on the scale-out network and its share of switches.
     """
     areas = part_areas(chips, tech)
     each = areas / chips.dies[:, None]
@@ -126,8 +128,7 @@ def chip_cost(chips: Chips, tech: Technology, volume: float) -> ChipCost:
     package_usd = interposer * tech["cost.interposer_usd_per_mm2"]
     test = np.full(len(chips), tech["cost.test_usd"])
     system = np.full(len(chips), tech["system.usd_per_chip"])
-    share = tech["system.network_share"]
-    network = (dies_usd + hbm_usd + package_usd + test + nre + system) * share / (1 - share)
+    network = np.full(len(chips), port_usd)
     return ChipCost(dies_usd, hbm_usd, package_usd, test, nre, system, network)
 
 

@@ -45,6 +45,10 @@ class Cluster:
         """Return the time of an empty exchange inside the domain."""
         return tech["scaleup.latency_us"] * 1e-6
 
+    def port_usd(self, tech: Technology) -> float:
+        """Return dollars per chip for its port and its share of switches."""
+        return tech[f"network.{self.network}.usd"]
+
     def overhead_w(self, tech: Technology) -> float:
         """Return watts per chip beyond its package: host share and network."""
         return tech["system.watts_per_chip"] + tech[f"network.{self.network}.watts"]

@@ -87,6 +87,7 @@ def machine(chips: Chips, cluster: Cluster, tech: Technology, volume: float) -> 
     """
     energy = energy_table(chips, tech)
     overhead_w = cluster.overhead_w(tech)
+    cost = chip_cost(chips, tech, volume, cluster.port_usd(tech))
     provisioned_w = chips.power_w + overhead_w
     squared = (chips.volts / tech["voltage.nominal_v"]) ** 2
     vector_pj = tech.column("energy.vector_pj_per_flop", NODES)[chips.node]
@@ -101,7 +102,7 @@ def machine(chips: Chips, cluster: Cluster, tech: Technology, volume: float) -> 
         vector_j_per_flop=vector_pj * 1e-12 * squared,
         capacity_bytes=chips.hbm_bytes * (1 - tech["memory.reserve"]),
         headroom_w=np.maximum(chips.power_w - energy.total_static_w, 0.0),
-        usd_per_s=running_usd_per_s(chip_cost(chips, tech, volume).capital, provisioned_w, tech),
+        usd_per_s=running_usd_per_s(cost.capital, provisioned_w, tech),
         usd_per_j=tech["datacentre.usd_per_kwh"] / KWH_J * pue,
         provisioned_w=provisioned_w,
         domain=cluster.domain,

@@ -78,25 +78,25 @@ def test_yields_of_many_designs_do_not_mix():
 def test_cost_by_hand(make_chip):
     """400 mm² at 5 nm, two stacks of 110 mm² with 32 GB, nothing harvested."""
     chip = make_chip()
-    cost = chip_cost(chip, TECH, volume=1e6)
+    cost = chip_cost(chip, TECH, volume=1e6, port_usd=1000)
     dies = math.floor(math.pi * 145**2 / 20.2**2 - math.pi * 290 / math.sqrt(2 * 20.2**2))
     assert cost.hbm[0] == 32 * 15
     assert cost.package[0] == pytest.approx(1.7 * (400 + 220) * 0.30)
     assert cost.test[0] == 920
     assert cost.nre[0] == pytest.approx((18.1e6 + 542e6) / 1e6)
     assert 16000 / dies < cost.dies[0] < 16000 / dies / 0.6
-    assert cost.network[0] == pytest.approx(0.15 * cost.capital[0])
+    assert cost.network[0] == 1000
     parts = cost.dies + cost.hbm + cost.package + cost.test
     assert cost.bill_of_materials[0] == parts[0]
 
 
 def test_two_small_dies_yield_better_than_one(make_chip):
-    one, two = (chip_cost(make_chip(die_mm2=800, dies=n), TECH, 1e6).dies[0] for n in (1, 2))
+    one, two = (chip_cost(make_chip(die_mm2=800, dies=n), TECH, 1e6, 1000).dies[0] for n in (1, 2))
     assert two < one
 
 
 def test_costs_are_positive_for_the_whole_catalogue():
-    cost = chip_cost(chips_named(chip_names(), TECH), TECH, 1e6)
+    cost = chip_cost(chips_named(chip_names(), TECH), TECH, 1e6, 1000)
     for name, values in vars(cost).items():
         assert (values > 0).all(), name
     assert (cost.capital > cost.bill_of_materials).all()
@@ -106,3 +106,10 @@ def test_running_cost_by_hand():
     """4,000 US$ over 4 years and 10 US$/W for 1,000 W over 12: 1,833 US$ a year."""
     per_s = running_usd_per_s(np.array([4000.0]), np.array([1000.0]), TECH)[0]
     assert per_s * 365.25 * 86400 == pytest.approx(1000 + 10_000 / 12)
+
+
+def test_a_port_is_the_stated_share_of_an_h100_with_its_system():
+    """The source of network.infiniband-ndr.usd, repeated."""
+    port = TECH["network.infiniband-ndr.usd"]
+    cost = chip_cost(chips_named(["h100"], TECH), TECH, 1e6, port)
+    assert port / cost.capital[0] == pytest.approx(0.15, abs=0.005)
