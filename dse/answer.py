@@ -19,7 +19,20 @@ from models.hardware.catalog import chips_named
 from models.hardware.technology import LINK_TYPES, Technology
 from models.performance.training import Fleet
 
-__all__ = ["best_records", "chips_answer", "gains", "mode_answer", "pareto_records", "thesis"]
+__all__ = [
+    "best_records",
+    "chips_answer",
+    "gains",
+    "losses",
+    "mode_answer",
+    "nearest_record",
+    "pareto_records",
+    "thesis",
+    "with_fleet",
+]
+
+# The best was chosen by dollars of six digits; what is below them is no loss.
+LOSS_DIGITS = 5
 
 
 def best_records(records: Sequence[Record]) -> dict[str, Record]:
@@ -36,9 +49,17 @@ def best_records(records: Sequence[Record]) -> dict[str, Record]:
 
 
 def nearest_record(records: Sequence[Record], objective: str) -> Record:
-    """Return the trial that violates an objective's constraints by least."""
-    own = [r for r in records if r.study.endswith("/" + objective)]
-    return min(own, key=lambda r: sum(max(v, 0.0) for v in r.constraints.values()))
+    """Return the trial of an objective's own study that is nearest to feasible.
+
+    Fewest broken constraints first, then the least excess: a design that cheats on its area to come
+    nearer to a service level that nothing meets would only distract from that level.
+    """
+
+    def misses(record: Record) -> tuple[int, float]:
+        broken = [excess for excess in record.constraints.values() if excess > 0]
+        return len(broken), sum(broken)
+
+    return min((r for r in records if r.study.endswith("/" + objective)), key=misses)
 
 
 def pareto_records(records: Sequence[Record], first: str, second: str) -> list[Record]:
@@ -83,7 +104,9 @@ def mode_answer(
     designs = dict(zip(OBJECTIVES, described))
     for objective in best:
         designs[objective]["trial"] = [best[objective].study, best[objective].number]
-        designs[objective]["losses"] = _losses(designs[objective]["work"], best)
+    own = {objective: designs[objective]["work"][objective] for objective in best}
+    for objective in best:
+        designs[objective]["losses"] = losses(designs[objective]["work"], own)
     scale = {o: PER_UNIT[o][0] for o in OBJECTIVES}
     return {
         "designs": {o: designs[o] for o in OBJECTIVES if o in best},
@@ -111,8 +134,8 @@ def describe_trials(
     """Return everything about designs given by their trials' parameters."""
     chips, silicon = design(trials, space, budget, problem)
     evaluation = evaluate(chips, problem)
-    compare = evaluate(chips, _with_fleet(problem, fixed_chips))
-    works = work_facts(evaluation, problem, compare, silicon)
+    compare = evaluate(chips, with_fleet(problem, fixed_chips))
+    works = work_facts(chips, problem, evaluation, compare, silicon)
     result = []
     for i, (chip, work) in enumerate(zip(chip_facts(chips, problem), works)):
         at_edge = {
@@ -142,15 +165,18 @@ def chips_answer(
 ) -> dict[str, Facts]:
     """Return real chips modelled as the designs are, in each mode, with the model's closure."""
     tech: Technology = next(iter(problems.values())).tech
+    if not names:
+        return {}
     chips = chips_named(names, tech)
     answers: dict[str, Facts] = {
         name: {"label": published(name)["label"], "work": {}, "per": {}} for name in chips.names
     }
     for mode, problem in problems.items():
         evaluation = evaluate(chips, problem)
-        works = work_facts(evaluation, problem, evaluate(chips, _with_fleet(problem, fixed_chips)))
+        fixed = evaluate(chips, with_fleet(problem, fixed_chips))
+        works = work_facts(chips, problem, evaluation, fixed)
         for name, chip, work, error in zip(
-            chips.names, chip_facts(chips, problem), works, closure(chips, problem)
+            chips.names, chip_facts(chips, problem), works, closure(chips, tech)
         ):
             answers[name].update(chip=chip, closure=error)
             answers[name]["work"][mode] = work
@@ -236,17 +262,24 @@ def _why_not(part: str, train: Facts, serve: Facts) -> str:
     return "; ".join(lines)
 
 
-def _losses(work: Mapping[str, Facts], best: Mapping[str, Record]) -> dict[str, float | None]:
-    """Return dollars over the best design's, less one, on every work; None where it can't do it."""
-    losses: dict[str, float | None] = {}
-    for objective, record in best.items():
-        losses[objective] = None
-        if work[objective]["feasible"]:
-            least = record.usd[objective] * PER_UNIT[objective][0]
-            # Records hold six digits; what is below them is no loss.
-            losses[objective] = round(work[objective]["usd"] / least - 1, 5) + 0.0
-    return losses
+def losses(work: Mapping[str, Facts], best: Mapping[str, Facts]) -> dict[str, float | None]:
+    """Return dollars over the best design's, less one, by work; None where it can't do it.
+
+    Parameters
+    ----------
+    work : mapping
+        What a design makes of each work.
+    best : mapping
+        What the optimum of each makes of it.
+    """
+    return {
+        objective: round(max(work[objective]["usd"] / least["usd"] - 1, 0.0), LOSS_DIGITS)
+        if work[objective]["feasible"]
+        else None
+        for objective, least in best.items()
+    }
 
 
-def _with_fleet(problem: Problem, chips: int) -> Problem:
+def with_fleet(problem: Problem, chips: int) -> Problem:
+    """Return a problem whose training fleet is a fixed number of chips."""
     return replace(problem, fleet=Fleet(chips=chips))

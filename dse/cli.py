@@ -1,67 +1,51 @@
-"""The `diptych` command."""
+"""The `diptych` command: runs the commands and turns what goes wrong into a line and a code."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-import click
-import typer
+__all__ = ["main"]
 
-from dse.commands import catalogues, evaluating, sweeping
-from dse.commands.exporting import export
-from rtl.cli import app as rtl_app
-from rtl.errors import InputError
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="diptych",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help=(
-        "Divide one silicon budget between compute, SRAM, HBM and links, once for training a "
-        "language model and once for serving one.\n\n"
-        "Start with [bold]diptych sweep[/bold]. A CHIP is a catalogue name (h100), a design of a "
-        "run (runs/x#decode) or a TOML file; a MODEL is a catalogue name or the path of a "
-        "config.json. Every command has --json. Exit codes: 0 done, 1 a check failed, 2 the input "
-        "can't be used or the budget is infeasible, 130 interrupted."
-    ),
-)
-
-_SEARCH, _MODELS, _FACTS = "Search", "Models", "Catalogues"
-app.command(rich_help_panel=_SEARCH)(sweeping.sweep)
-app.command(rich_help_panel=_SEARCH)(sweeping.show)
-app.command(rich_help_panel=_MODELS)(evaluating.evaluate)
-app.command(rich_help_panel=_MODELS)(evaluating.compare)
-app.command(rich_help_panel=_FACTS)(catalogues.chips)
-app.command(rich_help_panel=_FACTS)(catalogues.models)
-app.command(rich_help_panel=_FACTS)(catalogues.technology)
-rtl_app.command()(export)
-app.add_typer(rtl_app, rich_help_panel="Hardware")
+UNUSABLE, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     try:
-        code = app(args=arguments, standalone_mode=False)
+        sys.exit(_run(arguments))
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    # Imported here, so that Ctrl-C while they load is answered like any other.
+    import typer
+
+    from dse.commands.app import app
+    from rtl.errors import InputError
+
+    try:
+        code = app(args=arguments, prog_name="diptych", standalone_mode=False)
     except InputError as error:
-        _fail(str(error), 2)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)  # noqa: T201
-        sys.exit(2)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "diptych"
-        _fail(f"{error.format_message()} See `{where} --help`.", 2)
-    except click.ClickException as error:
-        _fail(error.format_message(), 2)
-    except (KeyboardInterrupt, click.Abort):
-        _fail("interrupted", 130)
-    sys.exit(code if isinstance(code, int) else 0)
+        _say(str(error))
+    except typer.TyperException as error:
+        # What the parser refuses. Without a message the help has been printed.
+        where = getattr(getattr(error, "ctx", None), "command_path", "diptych")
+        if message := error.format_message():
+            # A validator of the parser begins its messages with the kind of error.
+            message = message.replace("Value error, ", "").rstrip(".")
+            _say(f"{message}; see `{where} --help`")
+    except OSError as error:
+        # A full disk, a folder that can't be written: the system says it best.
+        _say(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+    else:
+        if code == INTERRUPTED:
+            _say("interrupted")
+        return code if isinstance(code, int) else 0
+    return UNUSABLE
 
 
-def _fail(message: str, code: int) -> None:
+def _say(message: str) -> None:
     print(f"diptych: {message}", file=sys.stderr)  # noqa: T201
-    sys.exit(code)

@@ -7,24 +7,24 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+import numpy as np
 
+from dse.answer import with_fleet
 from dse.chip_source import resolve_chip
 from dse.facts import Facts, chip_facts, closure, per_resource, work_facts
-from dse.scenario import Scenario, explain_invalid, load_scenario
+from dse.scenario import Scenario, load_scenario, parse_scenario
 from models.evaluate import Evaluation, Problem, evaluate
-from models.hardware.catalog import chip_names
 from models.hardware.chip import Chips
 from models.hardware.technology import Technology
-from models.performance.breakdown import operator_rows
-from models.performance.machine import machine
+from models.performance.breakdown import OperatorRow, operator_rows
+from models.performance.inference import SRAM_RESIDENT_SHARE
+from models.performance.machine import Machine, machine
 from models.performance.training import Fleet
 from models.results import PhaseResult
 from models.workload.inference import decode_operators, prefill_operators
 from models.workload.operators import Operators
-from models.workload.recipes import recipe_named
+from models.workload.recipes import Recipe, recipe_named
 from models.workload.training import backward_operators, forward_operators
-from rtl.errors import InputError
 
 __all__ = ["compare_chips", "evaluate_chip"]
 
@@ -43,7 +43,7 @@ def evaluate_chip(
     Parameters
     ----------
     chip : str
-        See `dse.chip_source.CHIP_HELP`.
+        See `dse.chip_source.resolve_chip`.
     phase : str
         training, prefill or decode.
     scenario : Path, optional
@@ -54,23 +54,23 @@ def evaluate_chip(
         Training fleet in place of the scenario's megawatts.
     """
     tech = Technology.default()
-    label, chips = resolve_chip(chip, tech)
+    given = resolve_chip(chip, tech)
     asked, problem = _problem(scenario, overrides, fleet_chips, tech)
-    evaluation, work = _work(chips, problem, asked.cluster.compare_chips)
+    evaluation, work = _work(given.chips, problem, asked.cluster.compare_chips)
     result: PhaseResult = getattr(evaluation, phase)
     what, ops = _operators(phase, problem, result)
     recipe = recipe_named(
         "training" if phase == "training" else "serving", result.recipes[result.recipe[0]]
     )
-    one = machine(chips, problem.cluster, tech, problem.volume)
+    one = machine(given.chips, problem.cluster, tech, problem.volume)
     model = problem.training.model if phase == "training" else problem.serving.model
     return {
-        "chip": label,
+        "chip": given.label,
         "model": model.name,
         "phase": phase,
         "work": work[0][phase],
         "operators_of": what,
-        "operators": [asdict(row) for row in operator_rows(one, ops, recipe)]
+        "operators": [asdict(row) for row in _rows(phase, one, ops, recipe, result)]
         if work[0][phase]["feasible"]
         else [],
     }
@@ -84,17 +84,16 @@ def compare_chips(
     asked, problem = _problem(scenario, overrides, fleet_chips, tech)
     answers = []
     for text in chips:
-        label, chip = resolve_chip(text, tech)
-        _, work = _work(chip, problem, asked.cluster.compare_chips)
-        facts = chip_facts(chip, problem)[0]
-        real = text.lower() in chip_names()
+        given = resolve_chip(text, tech)
+        _, work = _work(given.chips, problem, asked.cluster.compare_chips)
+        facts = chip_facts(given.chips, problem)[0]
         answers.append(
             {
-                "label": label,
+                "label": given.label,
                 "chip": facts,
                 "work": work[0],
                 "per": per_resource(facts, work[0]),
-                "closure": closure(chip, problem)[0] if real else None,
+                "closure": closure(given.chips, tech)[0] if given.real else None,
             }
         )
     return {
@@ -116,18 +115,26 @@ def _problem(
     if "global_batch_tokens" not in overrides.get("training", {}):
         whole = max(1, round(training["global_batch_tokens"] / training["seq_len"]))
         training["global_batch_tokens"] = whole * training["seq_len"]
-    try:
-        asked = Scenario.model_validate(table)
-    except ValidationError as error:
-        raise InputError(explain_invalid(error)) from error
+    asked = parse_scenario(table)
     fleet = Fleet(chips=fleet_chips) if fleet_chips else None
     return asked, asked.problem("free", tech, fleet)
 
 
 def _work(chips: Chips, problem: Problem, fixed_chips: int) -> tuple[Evaluation, list[Facts]]:
     evaluation = evaluate(chips, problem)
-    fixed = evaluate(chips, replace(problem, fleet=Fleet(chips=fixed_chips)))
-    return evaluation, work_facts(evaluation, problem, fixed)
+    fixed = evaluate(chips, with_fleet(problem, fixed_chips))
+    return evaluation, work_facts(chips, problem, evaluation, fixed)
+
+
+def _rows(
+    phase: str, one: Machine, ops: Operators, recipe: Recipe, result: PhaseResult
+) -> list[OperatorRow]:
+    """Return an operator table row by row; HBM is not asked by a shard that lives in SRAM."""
+    room = SRAM_RESIDENT_SHARE * one.chips.sram_bytes[0]
+    if phase == "training" or result.memory_bytes[0] > room:
+        return operator_rows(one, ops, recipe)
+    at_once = replace(one, hbm_bytes_per_s=np.full(1, np.inf))
+    return [replace(row, hbm_bytes=0.0) for row in operator_rows(at_once, ops, recipe)]
 
 
 def _operators(phase: str, problem: Problem, result: PhaseResult) -> tuple[str, Operators]:

@@ -176,11 +176,15 @@ def _draw_bars(axes: Axes, bars: Sequence[tuple[str, dict[str, float]]], title: 
 def _draw_front(axes: Axes, result: Facts) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    fronts = {mode: front_data(result, mode) for mode in result["formats"]}
+    if not any(data["training"] or data["chips"] for data in fronts.values()):
+        axes.text(0.5, 0.5, "no design or chip both trains and serves", ha="center", va="center")
+        axes.set_axis_off()
+        return
     # The modes' chips stand near each other: their names go to opposite sides.
     sides = {"equal": ((0, 6), "center", "bottom"), "free": ((0, -6), "center", "top")}
-    for mode in result["formats"]:
+    for mode, data in fronts.items():
         colour, marker = _MODE_STYLE[mode]
-        data = front_data(result, mode)
         axes.step(
             data["training"],
             data["serving"],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from dse.facts import Facts
-from rtl.errors import InputError, unknown
+from dse.files import read_text
+from rtl.errors import InputError, lookup
 
 __all__ = [
     "PICTURE",
     "RESULT",
+    "RESULT_VERSION",
     "SCENARIO",
     "TRIALS",
     "design_facts",
@@ -23,6 +24,9 @@ RESULT = "result.json"
 SCENARIO = "scenario.toml"
 TRIALS = "trials.jsonl"
 PICTURE = "summary.png"
+# Of what result.json holds; a file of another one is refused rather than misread.
+RESULT_VERSION = 1
+_FIELDS = {"version", "name", "seed", "trials", "objectives", "scenario", "formats", "chips"}
 
 
 def write_result(folder: Path, result: Facts) -> None:
@@ -38,7 +42,7 @@ def read_result(folder: Path) -> Facts:
     Raises
     ------
     InputError
-        If the folder has none.
+        If the folder has none, or it is not one of this version.
     """
     path = folder / RESULT
     if not path.is_file():
@@ -50,11 +54,16 @@ def read_result(folder: Path) -> Facts:
         raise InputError(
             f"no run at {folder}: {path} is not there; make one with `diptych sweep --out {folder}`"
         )
+    again = f"write it again with `diptych sweep {folder / SCENARIO} --out {folder} --resume`"
     try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(read_text(path, "result"))
     except json.JSONDecodeError as error:
-        raise InputError(f"{path} is not valid JSON ({error}); run the sweep again") from error
-    return result
+        raise InputError(f"{path} is not valid JSON ({error}); {again}") from error
+    whole = isinstance(result, dict) and result.keys() >= _FIELDS
+    if not whole or result["version"] != RESULT_VERSION:
+        raise InputError(f"{path} is not a result of version {RESULT_VERSION}; {again}")
+    facts: Facts = result
+    return facts
 
 
 def design_facts(result: Facts, name: str) -> tuple[str, str, Facts]:
@@ -64,22 +73,16 @@ def design_facts(result: Facts, name: str) -> tuple[str, str, Facts]:
     ----------
     result : dict
     name : str
-        An objective, with formats equal, or ``FORMATS/OBJECTIVE``.
+        An objective, with formats equal, or ``FORMATS/OBJECTIVE``, in any case of letters.
 
     Raises
     ------
     InputError
-        If the run has no such design.
+        If the run has no such design; the message lists those that it has.
     """
-    formats, _, objective = name.rpartition("/")
-    formats = formats or "equal"
-    names = [
-        objective if mode == "equal" else f"{mode}/{objective}"
-        for mode, answer in result["formats"].items()
-        for objective in answer["designs"]
-    ]
-    designs = result["formats"].get(formats, {}).get("designs", {})
-    if objective not in designs:
-        raise unknown("design", name, names)
-    facts: Facts = designs[objective]
-    return formats, objective, facts
+    designs = {
+        objective if formats == "equal" else f"{formats}/{objective}": (formats, objective, facts)
+        for formats, answer in result["formats"].items()
+        for objective, facts in answer["designs"].items()
+    }
+    return lookup("design", name.lower().removeprefix("equal/"), designs)

@@ -39,11 +39,12 @@ def run_study(
     name: str,
     search: Search,
     log: TrialLog,
+    since: int,
     until: int,
     seeds: Sequence[Mapping[str, Value]] = (),
     progress: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Run a study to a number of trials, taking over those that the log has.
+    """Run one round of a study, taking over those of its trials that the log has.
 
     Parameters
     ----------
@@ -52,10 +53,10 @@ def run_study(
     search : Search
     log : TrialLog
         Finished trials are appended as each batch ends.
-    until : int
-        Trials that the study has at the end.
+    since, until : int
+        Trials that the study has when the round begins and when it ends.
     seeds : sequence of dict
-        Parameters to try first, if any trial is left to run.
+        Parameters that the round tries first.
     progress : callable
         Called with the number of trials that have just been run.
 
@@ -63,18 +64,22 @@ def run_study(
     -----
     A batch is one generation, asked for together and scored in one array-at-a-time call. The
     sampler is made anew for every batch, seeded by (seed, study, trials so far), so that a resumed
-    study goes on exactly as an uninterrupted one would.
+    study goes on exactly as an uninterrupted one would. Of a batch that is in the log in part, the
+    trials are asked for once more, which gives the same, and the missing ones are appended.
     """
-    objectives = STUDIES[name.split("/")[1]]
-    study = optuna.create_study(directions=["minimize"] * len(objectives), study_name=name)
-    done = len(log.records[name])
-    if done >= until:
+    records = log.records[name]
+    if len(records) >= until:
         return
-    study.add_trials([_frozen(record, search.space) for record in log.records[name]])
-    for params in seeds:
-        study.enqueue_trial(dict(params))
+    objectives = STUDIES[name.split("/")[1]]
+    # Where the batch began in which the log ends.
+    done = max(since, len(records) - len(records) % POPULATION)
+    study = optuna.create_study(directions=["minimize"] * len(objectives), study_name=name)
+    study.add_trials([_frozen(record, search.space) for record in records[:done]])
     while done < until:
         size = min(POPULATION - done % POPULATION, until - done)
+        if done == since:
+            for params in seeds[:size]:
+                study.enqueue_trial(dict(params))
         study.sampler = NSGAIISampler(
             population_size=POPULATION, seed=_seed(search.seed, name, done)
         )
@@ -84,10 +89,12 @@ def run_study(
             for constraint, value in _constraints(result, objectives).items():
                 trial.set_constraint(constraint, value)
             study.tell(trial, [result.usd[o] for o in objectives])
-        told = study.get_trials(deepcopy=False)[-size:]
-        log.extend([_record(name, frozen, result) for frozen, result in zip(told, scores)])
+        told = study.get_trials(deepcopy=False)[done:]
+        batch = [_record(name, frozen, result) for frozen, result in zip(told, scores)]
+        fresh = batch[len(records) - done :]
+        log.extend(fresh)
         done += size
-        progress(size)
+        progress(len(fresh))
 
 
 def _constraints(result: Score, objectives: Sequence[str]) -> dict[str, float]:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from dse.answer import best_records, chips_answer, gains, mode_answer, thesis
 from dse.facts import Facts
 from dse.objective import STUDIES
-from dse.run import RESULT, SCENARIO, TRIALS, write_result
+from dse.run import PICTURE, RESULT, RESULT_VERSION, SCENARIO, TRIALS, write_result
 from dse.scenario import FORMATS, Formats, Scenario
+from dse.space import Value
 from dse.study import Search, run_study
 from dse.trials import TrialLog
 from models.evaluate import OBJECTIVES
 from models.hardware.technology import Technology
 from rtl.errors import InputError
 
-__all__ = ["prepare_folder", "sweep", "total_trials"]
+__all__ = ["open_run", "sweep", "total_trials"]
 
 # Each study runs in rounds; a later round begins with the best that any study has found for its
 # objectives, since every trial is scored on all of them.
@@ -31,34 +34,56 @@ def total_trials(scenario: Scenario) -> int:
     return scenario.trials * len(STUDIES) * len(FORMATS)
 
 
-def prepare_folder(folder: Path, text: str, *, resume: bool, overwrite: bool) -> None:
-    """Make a run's folder ready, losing nothing that was not given up.
+def open_run(
+    folder: Path, scenario: Scenario, text: str, *, resume: bool, overwrite: bool
+) -> TrialLog:
+    """Make a run's folder ready, losing nothing that was not given up, and open its trial log.
+
+    Parameters
+    ----------
+    folder : Path
+    scenario : Scenario
+    text : str
+        The scenario file as used; kept in the folder.
+    resume : bool
+        Go on with the run that the folder holds, if it holds one.
+    overwrite : bool
+        Replace it.
 
     Raises
     ------
     InputError
-        If it holds a run and neither `resume` nor `overwrite` was asked for.
+        If it holds a run and neither was asked for, or one that `scenario` can't go on with.
     """
+    if resume and overwrite:
+        raise InputError("--resume goes on with a run and --overwrite replaces it; give one")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give --out a folder")
-    held = [name for name in (TRIALS, RESULT) if (folder / name).exists()]
-    if held and overwrite:
-        for name in held:
-            (folder / name).unlink()
-    elif held and not resume:
+    held = [name for name in (TRIALS, RESULT, PICTURE) if (folder / name).exists()]
+    target = folder / SCENARIO
+    if target.exists() and target.read_text(encoding="utf-8", errors="replace") != text:
+        held.append(SCENARIO)
+    if held and not (resume or overwrite):
         raise InputError(
             f"{folder} holds a run already ({', '.join(held)}); continue it with --resume, "
             "replace it with --overwrite, or choose another --out"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    # The scenario as used; not touched when it is that very file.
-    target = folder / SCENARIO
-    if not target.exists() or target.read_text(encoding="utf-8") != text:
+    if overwrite:
+        for name in held:
+            (folder / name).unlink()
+    # The log refuses another scenario's run, so the scenario is replaced only after it.
+    log = TrialLog(folder / TRIALS, _fingerprint(scenario, Technology.default()))
+    # Not touched when it is that very file.
+    if not target.exists() or SCENARIO in held:
         target.write_text(text, encoding="utf-8")
+    return log
 
 
 def sweep(
-    scenario: Scenario, folder: Path, progress: Callable[[str, int], None] = lambda _s, _n: None
+    scenario: Scenario,
+    folder: Path,
+    log: TrialLog,
+    progress: Callable[[str, int], None] = lambda _s, _n: None,
 ) -> Facts:
     """Run or finish a scenario's studies and write the answer.
 
@@ -66,7 +91,8 @@ def sweep(
     ----------
     scenario : Scenario
     folder : Path
-        Prepared by `prepare_folder`.
+    log : TrialLog
+        Of that folder; see `open_run`.
     progress : callable
         Called with a study's name and the number of trials just finished, those of an earlier,
         interrupted run included.
@@ -77,7 +103,6 @@ def sweep(
         What ``result.json`` holds.
     """
     tech = Technology.default()
-    log = TrialLog(folder / TRIALS, _fingerprint(scenario, tech))
     for name, kept in log.records.items():
         progress(name, len(kept))
     searches = {
@@ -89,28 +114,38 @@ def sweep(
         )
         for mode in FORMATS
     }
+    ends = [scenario.trials * n // ROUNDS for n in range(ROUNDS + 1)]
     for mode, search in searches.items():
-        for round_number in range(1, ROUNDS + 1):
+        for since, until in pairwise(ends):
             for study in STUDIES:
                 name = f"{mode}/{study}"
-                best = best_records(
-                    [r for other in STUDIES for r in log.records[f"{mode}/{other}"]]
-                )
                 run_study(
                     name,
                     search,
                     log,
-                    until=scenario.trials * round_number // ROUNDS,
-                    seeds=[
-                        best[o].params
-                        for o in STUDIES[study]
-                        if round_number > 1 and o in best and best[o].study != name
-                    ],
+                    since,
+                    until,
+                    seeds=_seeds(mode, study, since, log),
                     progress=partial(progress, name),
                 )
     result = _answer(scenario, searches, log)
     write_result(folder, result)
     return result
+
+
+def _seeds(mode: Formats, study: str, since: int, log: TrialLog) -> list[dict[str, Value]]:
+    """Return the best that a mode's other studies found for a study's objectives; none at first.
+
+    Of the study itself only the trials before its round count, so that an interrupted round is
+    given the same seeds again.
+    """
+    if not since:
+        return []
+    name = f"{mode}/{study}"
+    known = {f"{mode}/{other}": log.records[f"{mode}/{other}"] for other in STUDIES}
+    known[name] = known[name][:since]
+    best = best_records([record for records in known.values() for record in records])
+    return [best[o].params for o in STUDIES[study] if o in best and best[o].study != name]
 
 
 def _answer(scenario: Scenario, searches: Mapping[Formats, Search], log: TrialLog) -> Facts:
@@ -132,6 +167,7 @@ def _answer(scenario: Scenario, searches: Mapping[Formats, Search], log: TrialLo
         answer["gains"] = gains(answer["designs"], chips, mode)
         answer["thesis"] = thesis(answer["designs"])
     return {
+        "version": RESULT_VERSION,
         "name": scenario.name,
         "seed": scenario.seed,
         "trials": sum(len(records) for records in log.records.values()),
@@ -149,10 +185,14 @@ def _fingerprint(scenario: Scenario, tech: Technology) -> dict[str, str]:
         text = json.dumps(value, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    sections = scenario.model_dump(exclude={"name", "compare", "trials"})
-    sections["trials per round"] = scenario.trials // ROUNDS
-    coefficients = {name: c.nominal for name, c in tech.coefficients.items()}
+    problem = scenario.problem("free", tech)
     return {
-        **{name: digest(value) for name, value in sections.items()},
-        "technology": digest(coefficients),
+        **{
+            name: digest(value)
+            for name, value in scenario.model_dump(exclude={"name", "compare"}).items()
+        },
+        # A model may come from a file, which may have changed.
+        "training model": digest(asdict(problem.training.model)),
+        "serving model": digest(asdict(problem.serving.model)),
+        "technology": digest({name: c.nominal for name, c in tech.coefficients.items()}),
     }

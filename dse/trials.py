@@ -51,47 +51,47 @@ class Record:
 class TrialLog:
     """An append-only file of `Record` lines.
 
-    A batch is one write, so that a killed sweep leaves whole batches; a torn last line is cut off
-    when the log is opened again.
+    A torn last line, as a killed sweep may leave, is cut off when the log is opened again.
 
     Parameters
     ----------
     path : Path
     fingerprint : mapping
-        What the trials depend on: space, problem, seed. Kept in the first line; a log made from
-        another one is refused.
+        What the trials depend on, each part by the name that an error should give it. Kept in the
+        first line; a log made from another one is refused.
+
+    Raises
+    ------
+    InputError
+        If the file is not a log, or is that of another fingerprint; it is left as it was.
     """
 
-    def __init__(self, path: Path, fingerprint: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, fingerprint: Mapping[str, str]) -> None:
         self.path = path
-        self._header = json.dumps({"fingerprint": fingerprint}, sort_keys=True)
         self.records: dict[str, list[Record]] = defaultdict(list)
-        if path.exists() and path.stat().st_size:
-            self._read()
-        else:
+        # A line without its end was torn: what is after the last one is cut off.
+        data = path.read_bytes() if path.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]
+        if whole:
+            self._take(whole, fingerprint)
+        if whole != data:
+            os.truncate(path, len(whole))
+        if not whole:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._append(self._header + "\n")
+            self._append(json.dumps({"fingerprint": fingerprint}, sort_keys=True) + "\n")
 
-    def _read(self) -> None:
-        text = self.path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            self.path.write_text(whole, encoding="utf-8")
-        lines = whole.splitlines()
-        if not lines:
-            self._append(self._header + "\n")
-            return
+    def _take(self, whole: bytes, fingerprint: Mapping[str, str]) -> None:
         try:
-            found = json.loads(lines[0])["fingerprint"]
-            records = [Record(**json.loads(line)) for line in lines[1:]]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            header, *lines = [json.loads(line) for line in whole.splitlines()]
+            found = dict(header["fingerprint"])
+            records = [Record(**line) for line in lines]
+        except (ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{self.path} is not a trial log of this version ({error}); "
                 "choose another --out, or --overwrite to begin again"
             ) from error
-        wanted = json.loads(self._header)["fingerprint"]
         differing = sorted(
-            key for key in set(found) | set(wanted) if found.get(key) != wanted.get(key)
+            key for key in {*found, *fingerprint} if found.get(key) != fingerprint.get(key)
         )
         if differing:
             raise InputError(

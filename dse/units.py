@@ -18,8 +18,13 @@ _PREFIXES = (
 )
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """Return a number with `digits` significant digits, without an exponent up to a million."""
+def significant(value: float | None, digits: int = 3) -> str:
+    """Return a number with `digits` significant digits, without an exponent up to a million.
+
+    None, for what there is no figure of, is a dash.
+    """
+    if value is None:
+        return "–"
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "?"
     if value == 0:

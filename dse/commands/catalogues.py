@@ -22,19 +22,19 @@ def _table(*columns: tuple[str, str]) -> Table:
 
 
 def chips(
-    name: Annotated[str | None, typer.Argument(help="One chip, with its sources.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="CHIP", help="One chip, with its sources.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List real chips as published, with the model's closure on each."""
     from dse.facts import closure
-    from dse.scenario import load_scenario
     from models.hardware.catalog import chip_facts, chip_names, chips_named
     from models.hardware.technology import Technology
 
     tech = Technology.default()
-    names = [name] if name else list(chip_names())
-    scenario, _ = load_scenario(None)
-    errors = closure(chips_named(names, tech), scenario.problem("equal", tech))
+    names = [name] if name is not None else list(chip_names())
+    errors = closure(chips_named(names, tech), tech)
     rows = [{**chip_facts(n), "closure": error} for n, error in zip(names, errors)]
     if as_json:
         print_json({"chips": rows})
@@ -43,7 +43,7 @@ def chips(
     if name:
         table = _table(("", "left"), ("", "left"))
         for key, value in chip_facts(name).items():
-            table.add_row(key, value)
+            table.add_row(key, Text(value))
         table.add_row("modelled/actual area", f"{errors[0]['area']:.2f}")
         table.add_row("modelled/actual TDP", f"{errors[0]['tdp']:.2f}")
         screen.print(table)
@@ -82,7 +82,8 @@ def chips(
 
 def models(
     name: Annotated[
-        str | None, typer.Argument(help="One model: catalogue name or path of a config.json.")
+        str | None,
+        typer.Argument(metavar="MODEL", help="One model: catalogue name or path of a config.json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -90,7 +91,7 @@ def models(
     from dse.units import quantity
     from models.workload.catalog import catalog, load_model, model_names
 
-    chosen = [load_model(name)] if name else [load_model(n) for n in model_names()]
+    chosen = [load_model(name)] if name is not None else [load_model(n) for n in model_names()]
     sources = {entry.model.name: entry.source for entry in catalog().values()}
     rows = [
         {
@@ -109,8 +110,9 @@ def models(
     if name:
         table = _table(("", "left"), ("", "left"))
         for key, value in rows[0].items():
-            if value not in (0, "", False):
-                table.add_row(key, f"{value:,}" if isinstance(value, int | float) else str(value))
+            if value:
+                plain = isinstance(value, str | bool)
+                table.add_row(key, Text(str(value) if plain else f"{value:,}"))
         for part, count in chosen[0].parameter_parts.items():
             table.add_row(f"parameters, {part}", f"{count:,}")
         screen.print(table)
@@ -126,7 +128,7 @@ def models(
     )
     for model in chosen:
         table.add_row(
-            model.name,
+            Text(model.name),
             quantity(model.parameters, ""),
             quantity(model.active_parameters, ""),
             str(model.layers),
@@ -139,7 +141,8 @@ def models(
 
 def technology(
     path: Annotated[
-        str | None, typer.Argument(help="Part of the table: hbm, hbm.hbm3e.pj_per_bit, n5 …")
+        str | None,
+        typer.Argument(metavar="PATH", help="Part of the table: hbm, hbm.hbm3e.pj_per_bit, n5 …"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -148,7 +151,7 @@ def technology(
     from models.hardware.technology import Technology
 
     tech = Technology.default()
-    found = tech.find(path) if path else list(tech.coefficients.values())
+    found = tech.find(path) if path is not None else list(tech.coefficients.values())
     if as_json:
         print_json({"coefficients": [asdict(c) for c in found]})
         return
@@ -172,7 +175,7 @@ def technology(
         )
     screen.print(table)
     for c in found if path else []:
-        screen.print(f"{c.name}: {c.source}", style="dim")
+        screen.print(Text(f"{c.name}: {c.source}", style="dim"))
     screen.print(
         Text("S read in the source, R recalled from it, D derived, A assumed", style="dim")
     )

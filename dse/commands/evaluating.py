@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from dse.commands.output import AsJson, console, print_json
-from dse.facts import Facts
+from dse.commands.output import AsJson, console, print_json, remark
 from rtl.errors import InputError
+
+if TYPE_CHECKING:
+    from dse.facts import Facts
 
 __all__ = ["compare", "evaluate"]
 
@@ -27,27 +29,45 @@ class Phase(StrEnum):
 
 
 _CHIP = "Catalogue name (h100), design of a run (runs/x#decode) or TOML file."
-Model = Annotated[str, typer.Option("--model", help="Catalogue name, or path of a config.json.")]
-Scenario = Annotated[
-    Path | None, typer.Option(help="Scenario to take everything else from; the built-in one.")
+Model = Annotated[
+    str,
+    typer.Option("--model", metavar="MODEL", help="Catalogue name, or path of a config.json."),
 ]
-Prompt = Annotated[int | None, typer.Option(min=1, help="Prompt tokens.")]
-Output = Annotated[int | None, typer.Option(min=1, help="Output tokens.")]
-Tpot = Annotated[float | None, typer.Option(help="Longest time per output token, ms.")]
-Ttft = Annotated[float | None, typer.Option(help="Longest time to the first token, ms.")]
-SeqLen = Annotated[int | None, typer.Option(min=1, help="Training sequence, tokens.")]
-BatchTokens = Annotated[int | None, typer.Option(min=1, help="Training batch, tokens.")]
-FleetChips = Annotated[int | None, typer.Option(min=1, help="Chips that train together.")]
+Scenario = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Scenario for all that is not given; else the built-in one."),
+]
+Prompt = Annotated[int | None, typer.Option(metavar="N", min=1, help="Prompt tokens.")]
+Output = Annotated[int | None, typer.Option(metavar="N", min=1, help="Output tokens.")]
+Tpot = Annotated[
+    float | None, typer.Option(metavar="MS", help="Longest time per output token, ms.")
+]
+Ttft = Annotated[
+    float | None, typer.Option(metavar="MS", help="Longest time to the first token, ms.")
+]
+SeqLen = Annotated[int | None, typer.Option(metavar="N", min=1, help="Training sequence, tokens.")]
+BatchTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Training batch, tokens.")
+]
+FleetChips = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Chips that train together.")
+]
 RecipeName = Annotated[
     str | None,
-    typer.Option(help="Precision recipe: bf16, fp8, int8, w4a8. Default: the best allowed."),
+    typer.Option(
+        metavar="NAME",
+        help="Precision recipe: bf16, fp8, int8, w4a8 (serving only). Default: the best allowed.",
+    ),
 ]
 
 
 def evaluate(
-    chip: Annotated[str, typer.Option(help=_CHIP)],
+    chip: Annotated[str, typer.Option(metavar="CHIP", help=_CHIP)],
     model: Model,
-    phase: Annotated[Phase, typer.Option(help="What the chip does.")] = Phase.decode,
+    phase: Annotated[
+        Phase,
+        typer.Option(metavar="PHASE", help="What the chip does: training, prefill or decode."),
+    ] = Phase.decode,
     prompt: Prompt = None,
     output: Output = None,
     tpot_ms: Tpot = None,
@@ -66,11 +86,13 @@ def evaluate(
     """
     from dse.evaluations import evaluate_chip
 
+    job = "training" if phase is Phase.training else "serving"
+    recipes = {job: recipe} if recipe is not None else {}
     answer = evaluate_chip(
         chip,
         phase.value,
         scenario,
-        _overrides(model, prompt, output, tpot_ms, ttft_ms, seq_len, batch_tokens, recipe),
+        _overrides(model, prompt, output, tpot_ms, ttft_ms, seq_len, batch_tokens, recipes),
         fleet_chips,
     )
     if as_json:
@@ -84,7 +106,7 @@ def evaluate(
 
 
 def compare(
-    chips: Annotated[list[str], typer.Argument(metavar="CHIP...", help=_CHIP)],
+    chips: Annotated[list[str], typer.Argument(metavar="CHIP", help=_CHIP)],
     model: Model,
     prompt: Prompt = None,
     output: Output = None,
@@ -96,18 +118,25 @@ def compare(
     recipe: RecipeName = None,
     scenario: Scenario = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the comparison here (.png, .svg or .pdf).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the comparison here (.png, .svg or .pdf)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare chips on training and serving a model: per chip, mm², watt and dollar."""
     from dse.evaluations import compare_chips
     from dse.picture import draw_comparison
+    from models.workload.recipes import RECIPES
 
+    recipes = dict.fromkeys(("training", "serving"), recipe) if recipe is not None else {}
+    serving_only = RECIPES["serving"].keys() - RECIPES["training"].keys()
+    if recipe is not None and recipe.lower() in serving_only:
+        del recipes["training"]
+        remark(f"{recipe} is for serving only; training takes the scenario's recipes")
     answer = compare_chips(
         chips,
         scenario,
-        _overrides(model, prompt, output, tpot_ms, ttft_ms, seq_len, batch_tokens, recipe),
+        _overrides(model, prompt, output, tpot_ms, ttft_ms, seq_len, batch_tokens, recipes),
         fleet_chips,
     )
     if picture is not None:
@@ -126,9 +155,18 @@ def _overrides(
     ttft_ms: float | None,
     seq_len: int | None,
     batch_tokens: int | None,
-    recipe: str | None,
+    recipes: Mapping[str, str | None],
 ) -> dict[str, dict[str, Any]]:
-    """Return scenario settings that the command line gave, by section."""
+    """Return scenario settings that the command line gave, by section.
+
+    Raises
+    ------
+    InputError
+        If the model can't be used: said here, where it is not yet a setting of two sections.
+    """
+    from models.workload.catalog import load_model
+
+    load_model(model)
     given: dict[str, dict[str, Any]] = {
         "training": {"seq_len": seq_len, "global_batch_tokens": batch_tokens},
         "serving": {
@@ -141,7 +179,7 @@ def _overrides(
     return {
         section: {
             "model": model,
-            **({"recipes": [recipe]} if recipe else {}),
+            **({"recipes": [recipes[section]]} if section in recipes else {}),
             **{name: value for name, value in settings.items() if value is not None},
         }
         for section, settings in given.items()
@@ -203,8 +241,8 @@ def _print_comparison(answer: Facts) -> None:
         for facts in answer["chips"]:
             work = facts["work"][objective]
             if not work["feasible"]:
-                reason = "; ".join(work["violations"]) or "the format is missing"
-                table.add_row(facts["label"], *["–"] * 6, f"can't: {reason}")
+                reason = "; ".join(work["violations"])
+                table.add_row(Text(facts["label"]), *["–"] * 6, Text(f"can't: {reason}"))
                 continue
             per = facts["per"][objective]
             binds = (
@@ -213,7 +251,7 @@ def _print_comparison(answer: Facts) -> None:
                 else ""
             )
             table.add_row(
-                facts["label"],
+                Text(facts["label"]),
                 *(significant(per[key]) for _, key in measures),
                 significant(work["usd"]),
                 quantity(work["joules"], "J"),

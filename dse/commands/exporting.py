@@ -14,28 +14,49 @@ __all__ = ["export"]
 
 # What an array of a datapath multiplies natively, by its name in the format table.
 _NATIVE_FORMAT = {"bf16": "bf16", "fp8": "fp8_e4m3", "int8": "int8"}
+# From here on an export takes long enough for a word.
+SLOW_ELEMENTS = 32 * 32
 
 
 def export(
     run: Annotated[
-        Path | None, typer.Option(help="Run whose design to export.", show_default=False)
+        Path | None, typer.Option(metavar="RUN", help="Run whose design to export.")
     ] = None,
     design: Annotated[
-        str, typer.Option(help="Design of the run: training, decode, free/decode and so on.")
+        str,
+        typer.Option(
+            metavar="DESIGN", help="Design of the run: training, decode, free/decode and so on."
+        ),
     ] = "decode",
-    rows: Annotated[int | None, typer.Option(help="Rows, without a run.")] = None,
-    cols: Annotated[int | None, typer.Option(help="Columns, without a run.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Rows, without a run.")
+    ] = None,
+    cols: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Columns, without a run.")
+    ] = None,
     number_format: Annotated[
         str | None,
-        typer.Option("--format", help="Format to build in place of the design's, such as int8."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format to build in place of the design's, such as int8.",
+        ),
     ] = None,
     scale: Annotated[
-        int, typer.Option(min=1, help="Divide both sides by this, for an FPGA; keeps the aspect.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Divide both sides by this, for an FPGA; keeps the aspect."
+        ),
     ] = 1,
-    name: Annotated[str, typer.Option(help="Name of the Verilog module.")] = "systolic_array",
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the Verilog module.")
+    ] = "systolic_array",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder to write.  [dim]\\[default: RUN/rtl/DESIGN or build/NAME][/dim]"),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder to write.  [dim]\\[default: RUN/rtl/DESIGN or build/NAME][/dim]",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -52,34 +73,37 @@ def export(
     if run is not None and (rows is not None or cols is not None):
         raise InputError("--run gives the array its sides; leave out --rows and --cols")
     facts: dict[str, object] = {}
+    asked = format_named(number_format).name if number_format else None
     if run is not None:
         formats, objective, chosen = design_facts(read_result(run), design)
         chip = chosen["chip"]
         rows, cols = chip["rows"], chip["cols"]
-        wanted = _NATIVE_FORMAT[chip["datapath"]]
+        what, wanted = f"the {formats}/{objective} design", _NATIVE_FORMAT[chip["datapath"]]
         facts = {
-            "run": run.name,
+            "run": run.resolve().name,
             "design": f"{formats}/{objective}",
             "design_rows": rows,
             "design_cols": cols,
         }
-        folder = out or run / "rtl" / design
+        folder = out or run / "rtl" / (
+            objective if formats == "equal" else f"{formats}/{objective}"
+        )
     elif rows is None or cols is None:
-        raise InputError("name a run with --run, or an array with --rows and --cols")
+        raise InputError("name a run with --run, or an array with both --rows and --cols")
     else:
-        wanted = number_format or "int8"
+        what, wanted = "the array", asked or "int8"
         folder = out or Path("build") / name
-    built = format_named(number_format).name if number_format else wanted
+    built = asked or wanted
     if not format_named(built).gateware:
         able = ", ".join(f.name for f in FORMATS.values() if f.gateware)
         raise InputError(
-            f"the {design} design multiplies in {built}, which the gateware can't yet; "
+            f"{what} multiplies in {built}, which the gateware can't yet; "
             f"give --format with one that it can: {able}"
         )
     small_rows, small_cols = scaled(rows, cols, scale)
     facts |= {"requested_format": wanted, "substituted": built != wanted, "scale": scale}
     config = MatmulConfig(small_rows, small_cols, operand_format=built)
-    if small_rows * small_cols >= 32 * 32:
+    if config.elements >= SLOW_ELEMENTS:
         remark(f"writing {small_rows} × {small_cols} elements, which takes a while")
     written = write(config, folder, name=name, facts=facts)
     if as_json:
@@ -97,12 +121,15 @@ def export(
             }
         )
         return
-    screen = console()
-    screen.print(f"{written.verilog}: {small_rows} × {small_cols}, {built} operands, int32 sums")
+    lines = [
+        f"{written.verilog}: {small_rows} × {small_cols}, {built} operands, "
+        f"{config.accumulator_format} sums"
+    ]
     if built != wanted:
-        screen.print(f"  {built} in place of the design's {wanted}; the manifest says so")
+        lines.append(f"  {built} in place of the design's {wanted}; the manifest says so")
     if scale > 1:
-        screen.print(f"  scaled down by {scale} from {rows} × {cols}")
-    screen.print(
-        f"  beside it: {written.ports.name}, {written.manifest.name}, {written.readme.name}"
-    )
+        lines.append(f"  scaled down by {scale} from {rows} × {cols}")
+    beside = (written.ports, written.manifest, written.readme)
+    lines.append(f"  beside it: {', '.join(path.name for path in beside)}")
+    for line in lines:
+        console().print(line, markup=False, soft_wrap=True)

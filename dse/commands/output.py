@@ -26,8 +26,9 @@ def console() -> Console:
 
 def print_json(answer: dict[str, Any]) -> None:
     """Print the answer for programs."""
-    json.dump(answer, sys.stdout, indent=1, allow_nan=False)
-    sys.stdout.write("\n")
+    # The whole text first: an object that can't be written leaves nothing half written.
+    text = json.dumps(answer, indent=1, allow_nan=False)
+    sys.stdout.write(text + "\n")
 
 
 def remark(text: str) -> None:
