@@ -244,7 +244,7 @@ def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
 
 
 def _why_not(part: str, train: Facts, serve: Facts) -> str:
-    """Say what each job pays for a part and gets from it, and what holds decode's HBM."""
+    """Say what each job pays for a part and gets from it, and what drives decode's share."""
     lines = []
     for name, facts in (("training", train), ("decode", serve)):
         chip, work = facts["chip"], facts["work"][name]
@@ -253,7 +253,14 @@ def _why_not(part: str, train: Facts, serve: Facts) -> str:
             f"of {part} on {chip['die_mm2']:.3g} mm2, and {part} binds "
             f"{work['bound_share'].get(part, 0.0):.0%} of its time"
         )
-    if "stacks" in serve["edges_full"]:
+    if part == "links":
+        mapping = serve["work"]["decode"]["mapping"]
+        if mapping["tp"] > 1:
+            lines.append(
+                f"decode runs TP{mapping['tp']} to hold its weights and meet its TPOT, and every "
+                f"layer of a step all-reduces {mapping['batch']} tokens over its links"
+            )
+    elif "stacks" in serve["edges_full"]:
         stacks, volts = serve["chip"]["hbm"]["stacks"], serve["chip"]["volts"]
         lines.append(
             f"the die's edge holds no more than decode's {stacks} stacks, so the area that is left "
