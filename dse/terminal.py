@@ -22,17 +22,28 @@ _TITLES = {
     "equal": "Formats equal: {recipe} for both jobs, the pure split",
     "free": "Formats free: each job takes the narrowest that it allows",
 }
-_BOUND_NAMES = {
-    "die_mm2": "die area",
-    "power_w": "package power",
-    "rows": "array rows (gateware range)",
-    "cols": "array cols (gateware range)",
-    "stacks": "HBM stacks",
-    "lanes": "link lanes",
-    "volts": "design voltage",
-    "sram_share": "SRAM share",
-    "hbm_power_share": "HBM power cap",
+# What holds a design, by the variable and the end of its range at which it stands.
+_BOUNDS = {
+    ("die_mm2", "upper"): "die area",
+    ("die_mm2", "lower"): "least die",
+    ("power_w", "upper"): "package power",
+    ("power_w", "lower"): "least power",
+    ("rows", "upper"): "rows: gateware's most",
+    ("rows", "lower"): "rows: least",
+    ("cols", "upper"): "cols: gateware's most",
+    ("cols", "lower"): "cols: least",
+    ("stacks", "upper"): "HBM edge",
+    ("stacks", "lower"): "no HBM",
+    ("lanes", "upper"): "link edge",
+    ("lanes", "lower"): "no links",
+    ("volts", "upper"): "highest voltage",
+    ("volts", "lower"): "lowest voltage",
+    ("sram_share", "upper"): "most SRAM",
+    ("sram_share", "lower"): "least SRAM",
+    ("hbm_power_share", "upper"): "HBM uncapped",
+    ("hbm_power_share", "lower"): "HBM power cap",
 }
+_EDGES = {"stacks": "HBM edge", "lanes": "link edge"}
 
 Row = tuple[str, Callable[[Facts], str]]
 
@@ -59,7 +70,7 @@ def show_run(console: Console, result: Facts) -> None:
 def design_table(designs: Mapping[str, Facts]) -> Table:
     """Return designs side by side, one column each."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("optimal for")
+    table.add_column("optimal for", no_wrap=True)
     for objective in designs:
         table.add_column(objective, justify="right")
 
@@ -82,7 +93,7 @@ def design_table(designs: Mapping[str, Facts]) -> Table:
             )
     for phase in PHASES:
         section(_PHASE_TITLES[phase], _work_rows(phase))
-    section("prefill and decode on one chip", _MIXED_ROWS)
+    section("mixed, both on a chip", _MIXED_ROWS)
     section("held by", [("bounds", _bounds_text)])
     return table
 
@@ -184,7 +195,7 @@ def _work_rows(phase: str) -> list[Row]:
 
 
 _MIXED_ROWS: tuple[Row, ...] = (
-    ("US$ per M output tokens", _of_phase("mixed", lambda w: significant(w["usd"]))),
+    ("US$ per M tokens out", _of_phase("mixed", lambda w: significant(w["usd"]))),
     ("energy per token", _of_phase("mixed", lambda w: quantity(w["joules"], "J"))),
     ("tokens/s per chip", _of_phase("mixed", lambda w: significant(w["tokens_per_s_per_chip"]))),
 )
@@ -212,19 +223,8 @@ def _bounds_text(facts: Facts) -> str:
 
 def held_by(facts: Facts) -> list[str]:
     """Return what holds a design: variables at their ends, edges that are full, service levels."""
-    held = []
-    for name, end in facts["bounds"].items():
-        label = (
-            "HBM edge"
-            if name == "stacks" and "stacks" in facts["edges_full"]
-            else _BOUND_NAMES[name]
-        )
-        held.append(f"{label} {'max' if end == 'upper' else 'min'}")
-    held += [
-        {"stacks": "HBM edge full", "lanes": "link edge full"}[name]
-        for name in facts["edges_full"]
-        if name not in facts["bounds"]
-    ]
+    held = [_BOUNDS[name, end] for name, end in facts["bounds"].items()]
+    held += [_EDGES[name] for name in facts["edges_full"] if name not in facts["bounds"]]
     for phase in PHASES:
         if _does(facts, phase):
             held += [

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "GB",
     "ArrayLike",
     "BoolArray",
     "FloatArray",
@@ -16,6 +17,9 @@ __all__ = [
     "positive_difference",
     "transfer_time",
 ]
+
+# Bytes in the unit that capacities are sold in.
+GB = 1e9
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from models.arrays import FloatArray, positive_difference, transfer_time
+from models.arrays import GB, FloatArray, positive_difference, transfer_time
 from models.performance.machine import Machine
 from models.performance.mapping import (
     NOTHING_PINNED,
@@ -209,9 +209,9 @@ def _serve(
         requirements=(
             Requirement(
                 "memory",
-                memory_bytes,
-                np.maximum(machine.capacity_bytes, sram_bytes),
-                "bytes",
+                memory_bytes / GB,
+                np.maximum(machine.capacity_bytes, sram_bytes) / GB,
+                "GB",
                 "take more or larger HBM stacks, narrower weights, or a smaller model",
             ),
             Requirement(

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.arrays import FloatArray, positive_difference, transfer_time
+from models.arrays import GB, FloatArray, positive_difference, transfer_time
 from models.performance.collectives import hierarchical_s
 from models.performance.machine import Machine
 from models.performance.mapping import (
@@ -216,9 +216,9 @@ def train(
         requirements=(
             Requirement(
                 "memory",
-                memory_bytes,
-                machine.capacity_bytes,
-                "bytes",
+                memory_bytes / GB,
+                machine.capacity_bytes / GB,
+                "GB",
                 "take more or larger HBM stacks, or a smaller model",
             ),
             Requirement(
