@@ -188,7 +188,8 @@ def gains(designs: Mapping[str, Facts], chips: Mapping[str, Facts], mode: str) -
     """Return each optimum's gain over each real chip on its own work, and whether to believe it.
 
     A gain per mm² or watt is claimed only where it is larger than the model's closure error on that
-    chip's area or TDP; per chip and per dollar, than the larger of both.
+    chip's area or TDP; per chip and per dollar, than the larger of both. Both are factors, and
+    compared as such: a die modelled at 0.58 of its area is off by 72%.
     """
     result: Facts = {}
     for objective, facts in designs.items():
@@ -198,17 +199,22 @@ def gains(designs: Mapping[str, Facts], chips: Mapping[str, Facts], mode: str) -
             if theirs is None:
                 continue
             ours = facts["per"][objective]
-            area, tdp = (abs(chip["closure"][key] - 1) for key in ("area", "tdp"))
+            area, tdp = (_factor(chip["closure"][key]) for key in ("area", "tdp"))
             error = {"chip": max(area, tdp), "mm2": area, "watt": tdp, "usd": max(area, tdp)}
             result[objective][name] = {
                 per: {
                     "gain": ours[per] / theirs[per] - 1,
-                    "closure_error": error[per],
-                    "claimed": abs(ours[per] / theirs[per] - 1) > error[per],
+                    "closure_error": error[per] - 1,
+                    "claimed": _factor(ours[per] / theirs[per]) > error[per],
                 }
                 for per in error
             }
     return result
+
+
+def _factor(ratio: float) -> float:
+    """Return how far a ratio is from 1, in either direction, as a factor of at least 1."""
+    return max(ratio, 1 / ratio)
 
 
 def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
@@ -245,6 +251,8 @@ def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
 
 def _why_not(part: str, train: Facts, serve: Facts) -> str:
     """Say what each job pays for a part and gets from it, and what drives decode's share."""
+    if train["trial"] == serve["trial"]:
+        return "one design was the best found for both: run more trials"
     lines = []
     for name, facts in (("training", train), ("decode", serve)):
         chip, work = facts["chip"], facts["work"][name]
@@ -260,7 +268,7 @@ def _why_not(part: str, train: Facts, serve: Facts) -> str:
                 f"decode runs TP{mapping['tp']} to hold its weights and meet its TPOT, and every "
                 f"layer of a step all-reduces {mapping['batch']} tokens over its links"
             )
-    elif "stacks" in serve["edges_full"]:
+    elif part == "compute" and "stacks" in serve["edges_full"]:
         stacks, volts = serve["chip"]["hbm"]["stacks"], serve["chip"]["volts"]
         lines.append(
             f"the die's edge holds no more than decode's {stacks} stacks, so the area that is left "

@@ -44,7 +44,8 @@ def chip_facts(chips: Chips, problem: Problem) -> list[Facts]:
     """Return what each chip is: resources, area and peak power by part, cost."""
     tech = problem.tech
     areas, powers = part_areas(chips, tech), peak_power_parts(chips, tech)
-    cost = chip_cost(chips, tech, problem.volume, problem.cluster.port_usd(tech))
+    wiring_usd = problem.cluster.wiring_usd(chips.link_bytes_per_s, tech)
+    cost = chip_cost(chips, tech, problem.volume, wiring_usd)
     return [_chip(chips, i, areas[i], powers[i], cost) for i in range(len(chips))]
 
 
@@ -192,7 +193,13 @@ def _phase(phase: PhaseResult, i: int) -> Facts:
         "bound_s": bounds,
         "bound_share": shares(bounds),
         "at_limit": [
-            c.name for c in phase.constraints if c.demand[i] >= BINDING_SHARE * c.limit[i]
+            *(c.name for c in phase.constraints if c.demand[i] >= BINDING_SHARE * c.limit[i]),
+            # TP ends with the domain, a fact of the scenario; the others with what was tried.
+            *(
+                f"most {name} tried"
+                for name, largest in phase.largest.items()
+                if name not in ("tp", "recompute") and phase.mapping[name][i] >= largest
+            ),
         ],
         "power_w": power,
         "power_share": shares(power),

@@ -10,6 +10,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import optuna
+
 from dse.answer import best_records, chips_answer, gains, mode_answer, thesis
 from dse.facts import Facts
 from dse.objective import STUDIES
@@ -195,4 +197,19 @@ def _fingerprint(scenario: Scenario, tech: Technology) -> dict[str, str]:
         "training model": digest(asdict(problem.training.model)),
         "serving model": digest(asdict(problem.serving.model)),
         "technology": digest({name: c.nominal for name, c in tech.coefficients.items()}),
+        "version of the models": _source_digest(),
     }
+
+
+def _source_digest() -> str:
+    """Return a digest of everything that scores or proposes a trial, Optuna's version included."""
+    root = Path(__file__).parent.parent
+    sources = [
+        *(p for p in (root / "models").rglob("*") if p.suffix in (".py", ".toml", ".csv")),
+        *(root / "rtl" / f"{name}.py" for name in ("config", "cycles", "formats")),
+        *(root / "dse" / f"{name}.py" for name in ("objective", "space", "study")),
+    ]
+    digest = hashlib.sha256(optuna.__version__.encode())
+    for path in sorted(sources):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

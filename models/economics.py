@@ -68,8 +68,8 @@ def die_yield(
 class ChipCost:
     """Bill of materials of one package and what its chip needs around it, in US$, shape (D,).
 
-    No vendor margin anywhere: costs, not prices. `network` is a share of all capital, so that it
-    follows the price of the chip and not the rate of its port.
+    No vendor margin anywhere: costs, not prices. `network` is the scale-out port and the scale-up
+    switches.
     """
 
     dies: FloatArray
@@ -91,7 +91,7 @@ class ChipCost:
         return self.bill_of_materials + self.nre + self.system + self.network
 
 
-def chip_cost(chips: Chips, tech: Technology, volume: float, port_usd: float) -> ChipCost:
+def chip_cost(chips: Chips, tech: Technology, volume: float, wiring_usd: FloatArray) -> ChipCost:
     """Return what one chip costs.
 
     Parameters
@@ -100,8 +100,8 @@ def chip_cost(chips: Chips, tech: Technology, volume: float, port_usd: float) ->
     tech : Technology
     volume : float
         Chips over which masks and design are written off.
-    port_usd : float
-        The chip's port on the scale-out network and its share of switches.
+    wiring_usd : ndarray, shape (D,)
+        The chip's port on the scale-out network and its share of all switches.
     """
     areas = part_areas(chips, tech)
     each = areas / chips.dies[:, None]
@@ -128,8 +128,7 @@ def chip_cost(chips: Chips, tech: Technology, volume: float, port_usd: float) ->
     package_usd = interposer * tech["cost.interposer_usd_per_mm2"]
     test = np.full(len(chips), tech["cost.test_usd"])
     system = np.full(len(chips), tech["system.usd_per_chip"])
-    network = np.full(len(chips), port_usd)
-    return ChipCost(dies_usd, hbm_usd, package_usd, test, nre, system, network)
+    return ChipCost(dies_usd, hbm_usd, package_usd, test, nre, system, wiring_usd)
 
 
 def running_usd_per_s(

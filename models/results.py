@@ -34,6 +34,8 @@ class PhaseResult:
     chips : ndarray, shape (D,)
         Chips that the mapping takes.
     mapping : dict of str to ndarray, shape (D,)
+    largest : dict of str to float
+        The most that was tried of each part of the mapping.
     bound_s : dict of str to ndarray, shape (D,)
         Time by what binds; adds up to `seconds` where that is finite.
     power_w : ndarray, shape (D, len(PARTS))
@@ -55,6 +57,7 @@ class PhaseResult:
     tokens_per_s: FloatArray
     chips: FloatArray
     mapping: dict[str, FloatArray]
+    largest: dict[str, float]
     bound_s: dict[str, FloatArray]
     power_w: FloatArray
     clock_hz: FloatArray

@@ -110,6 +110,8 @@ FORMATS: dict[str, NumberFormat] = {
         NumberFormat("int32", "int", 0, 31, 32),
         NumberFormat("int8", "int", 0, 7, 8, gateware=True),
         NumberFormat("int4", "int", 0, 3, 4),
+        # Weights of W4A8: a 16-bit scale and a 16-bit zero for every 128.
+        NumberFormat("int4_g128", "int", 0, 3, 4, block_size=128, scale_bits=32),
     )
 }
 

@@ -98,8 +98,8 @@ def modelled_die_mm2(chips: Chips, tech: Technology) -> FloatArray:
 def part_areas(chips: Chips, tech: Technology) -> FloatArray:
     """Return the die area by part, shape (D, len(PARTS)), in mm².
 
-    What the four resources leave is uncore, so that the parts add up to the larger of the real and
-    the modelled die.
+    What the four resources leave is uncore. The parts add up to the die, or to the resources where
+    those alone are larger.
     """
     resources = resource_areas(chips, tech)
     die = np.maximum(chips.die_mm2, resources.sum(axis=-1))

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # Multiply-accumulates per element and cycle by datapath, in the order of MATMUL_FORMATS: a bf16
-# element splits into two 8-bit ones, as every part of the catalogue since 2020 does.
+# element splits into two 8-bit ones, as the GPUs of the catalogue do.
 DATAPATH_RATES = {
     "bf16": (1.0, 2.0, 2.0),
     "fp8": (0.0, 1.0, 1.0),

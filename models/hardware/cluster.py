@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.arrays import FloatArray
 from models.hardware.technology import NETWORKS, Technology
 from rtl.errors import InputError, lookup
 
@@ -45,10 +46,16 @@ class Cluster:
         """Return the time of an empty exchange inside the domain."""
         return tech["scaleup.latency_us"] * 1e-6
 
-    def port_usd(self, tech: Technology) -> float:
-        """Return dollars per chip for its port and its share of switches."""
-        return tech[f"network.{self.network}.usd"]
+    def wiring_usd(self, link_bytes_per_s: FloatArray, tech: Technology) -> FloatArray:
+        """Return dollars per chip for both networks: its port and its links' switches, shape (D,).
 
-    def overhead_w(self, tech: Technology) -> float:
-        """Return watts per chip beyond its package: host share and network."""
-        return tech["system.watts_per_chip"] + tech[f"network.{self.network}.watts"]
+        One tier of switches, whatever the domain's size; a domain of one chip has none.
+        """
+        scale_up = link_bytes_per_s / 1e9 * tech["scaleup.usd_per_gbytes_per_s"]
+        return tech[f"network.{self.network}.usd"] + scale_up * (self.domain > 1)
+
+    def overhead_w(self, link_bytes_per_s: FloatArray, tech: Technology) -> FloatArray:
+        """Return watts per chip beyond its package, shape (D,): host share and both networks."""
+        switch_w = link_bytes_per_s * 8 * tech["scaleup.switch_pj_per_bit"] * 1e-12
+        always = tech["system.watts_per_chip"] + tech[f"network.{self.network}.watts"]
+        return always + switch_w * (self.domain > 1)

@@ -22,6 +22,7 @@ from models.performance.mapping import (
 from models.performance.operator import pass_time
 from models.performance.pipeline import (
     PhaseTotals,
+    all_reduce_latency_s,
     hop_s,
     inside_domain,
     layer_all_reduce_s,
@@ -49,10 +50,12 @@ Phase = Literal["prefill", "decode"]
 # Mapping axes, in order: TP, PP, batch.
 TP, BATCH, AXES = 0, 2, 3
 PIPELINES = powers_of_two(64)
-DECODE_BATCHES = np.array(
-    [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024], dtype=np.float64
+# Up to eight batches per octave: a coarser axis would favour designs that happen to meet their TPOT
+# at one of its values over real chips, which can't be tuned to it.
+DECODE_BATCHES = np.union1d(
+    np.arange(1.0, 8.0), np.outer(np.exp2(np.arange(9)), np.arange(8.0, 17.0))
 )
-PREFILL_BATCHES = powers_of_two(16)
+PREFILL_BATCHES = np.union1d(np.arange(1.0, 8.0), np.outer([1.0, 2.0], np.arange(8.0, 17.0, 2)))
 # Weights, KV cache and activations may fill this much of the SRAM of a chip that serves from it.
 SRAM_RESIDENT_SHARE = 0.75
 
@@ -235,9 +238,11 @@ def _serve(
     bounds = operator_bounds(np.stack(parts), won.pick(operators_s) * stages)
     hops_s = won.pick(hop) * stages
     on_links = won.pick(inside_domain(machine, tp, pp))
-    bounds["links"] = np.where(
-        finite, won.pick(links_s) * stages + np.where(on_links, hops_s, 0.0), 0.0
-    )
+    all_reduces = ALL_REDUCES_PER_LAYER * won.pick(stage_layers) * stages
+    waiting_s = all_reduces * all_reduce_latency_s(machine, won.pick(tp))
+    links = won.pick(links_s) * stages + np.where(on_links, hops_s, 0.0)
+    bounds["links"] = np.where(finite, links - waiting_s, 0.0)
+    bounds["latency"] = np.where(finite, waiting_s, 0.0)
     bounds["network"] = np.where(finite & ~on_links, hops_s, 0.0)
     bounds["power"] = positive_difference(won.pick(pass_s) * stages, won.pick(roof_s) * stages)
     return phase_result(

@@ -43,7 +43,9 @@ class Machine:
         IT watts that a fleet must provide per chip.
     domain : int
         Chips in a scale-up domain.
-    network_bytes_per_s, network_latency_s, domain_latency_s, overhead_w, pue : float
+    overhead_w : ndarray
+        Watts per chip beyond its package: host share and networks.
+    network_bytes_per_s, network_latency_s, domain_latency_s, pue : float
     """
 
     chips: Chips
@@ -62,7 +64,7 @@ class Machine:
     network_bytes_per_s: float
     network_latency_s: float
     domain_latency_s: float
-    overhead_w: float
+    overhead_w: FloatArray
     pue: float
 
     def __len__(self) -> int:
@@ -86,8 +88,9 @@ def machine(chips: Chips, cluster: Cluster, tech: Technology, volume: float) -> 
         Chips over which engineering is written off.
     """
     energy = energy_table(chips, tech)
-    overhead_w = cluster.overhead_w(tech)
-    cost = chip_cost(chips, tech, volume, cluster.port_usd(tech))
+    overhead_w = cluster.overhead_w(chips.link_bytes_per_s, tech)
+    wiring_usd = cluster.wiring_usd(chips.link_bytes_per_s, tech)
+    cost = chip_cost(chips, tech, volume, wiring_usd)
     provisioned_w = chips.power_w + overhead_w
     squared = (chips.volts / tech["voltage.nominal_v"]) ** 2
     vector_pj = tech.column("energy.vector_pj_per_flop", NODES)[chips.node]

@@ -98,6 +98,8 @@ class Winners:
         Objective; infinite where no mapping is feasible.
     mapping : dict of str to ndarray, shape (D,)
         Value on each axis.
+    largest : dict of str to float
+        Last value of each axis that has a choice.
     constraints : list of Constraint
         Every requirement at that mapping.
     feasible, tried : ndarray, shape (D,)
@@ -109,6 +111,7 @@ class Winners:
 
     usd: FloatArray
     mapping: dict[str, FloatArray]
+    largest: dict[str, float]
     constraints: list[Constraint]
     feasible: FloatArray
     tried: FloatArray
@@ -178,6 +181,9 @@ class Grid:
             mapping={
                 name: values[position]
                 for (name, values), position in zip(self.axes.items(), index[1:])
+            },
+            largest={
+                name: float(values[-1]) for name, values in self.axes.items() if len(values) > 1
             },
             constraints=constraints,
             feasible=feasible.reshape(flat).sum(axis=1).astype(np.float64),

@@ -18,6 +18,7 @@ from models.workload.transformer import Transformer
 
 __all__ = [
     "PhaseTotals",
+    "all_reduce_latency_s",
     "hop_s",
     "inside_domain",
     "layer_all_reduce_s",
@@ -50,6 +51,11 @@ def layer_all_reduce_s(
     element = max(recipe.activation_bytes, PARTIAL_SUM_BYTES)
     links = expand(machine.link_bytes_per_s, np.ndim(tokens))
     return domain_all_reduce_s(tokens * model.hidden * element, tp, links, machine.domain_latency_s)
+
+
+def all_reduce_latency_s(machine: Machine, tp: FloatArray) -> FloatArray:
+    """Return what a tensor-parallel all-reduce waits however fast the links are: two exchanges."""
+    return np.where(tp > 1, 2 * machine.domain_latency_s, 0.0)
 
 
 def stage_s(
@@ -185,6 +191,7 @@ def phase_result(
         tokens_per_s=per_s(totals.tokens / np.maximum(totals.paid_chips, 1.0)),
         chips=totals.chips,
         mapping=mapping,
+        largest=won.largest,
         bound_s=bound_s,
         power_w=power_w,
         clock_hz=machine.chips.clock_hz * throttle,

@@ -24,6 +24,7 @@ from models.performance.mapping import (
 from models.performance.operator import pass_time
 from models.performance.pipeline import (
     PhaseTotals,
+    all_reduce_latency_s,
     hop_s,
     inside_domain,
     layer_all_reduce_s,
@@ -162,9 +163,8 @@ def train(
     sequences = task.sequences
     replicas = np.maximum(np.floor(fleet_chips / (tp * pp)), 1.0)
     micro_batches = np.ceil(sequences / (replicas * micro))
-    # Interleaving goes round the pipeline in groups of PP micro-batches.
-    groups = np.ceil(micro_batches / pp) * pp
-    micro_batches = np.where(virtual > 1, groups, micro_batches)
+    # Interleaving goes round the pipeline with at least PP micro-batches.
+    micro_batches = np.where(virtual > 1, np.maximum(micro_batches, pp), micro_batches)
     # The fewest replicas that need as many micro-batches each: the rest would idle.
     dp = np.ceil(sequences / (micro_batches * micro))
     chips = tp * pp * dp
@@ -257,7 +257,9 @@ def train(
     reduced_on_links = won.pick(between_s) == 0
     exposed = won.pick(exposed_s)
     on_links = np.where(hops_on_links, hops, 0.0) + np.where(reduced_on_links, exposed, 0.0)
-    bounds["links"] = np.where(finite, links + on_links, 0.0)
+    waiting_s = won.pick(exchanges) * count * all_reduce_latency_s(machine, won.pick(tp))
+    bounds["links"] = np.where(finite, links + on_links - waiting_s, 0.0)
+    bounds["latency"] = np.where(finite, waiting_s, 0.0)
     bounds["network"] = np.where(finite, hops + exposed - on_links, 0.0)
     bounds["pipeline"] = positive_difference(won.pick(pipeline_s), won.pick(micro_batch_s) * count)
     bounds["power"] = positive_difference(won.pick(step_s), won.pick(roof_s))

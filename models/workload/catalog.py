@@ -76,6 +76,6 @@ def load_model(name_or_path: str | Path) -> Transformer:
     try:
         return model_named(str(name_or_path))
     except InputError as error:
-        if path.exists() or path.suffix == ".json":
+        if str(name_or_path) and (path.exists() or path.suffix == ".json"):
             return Transformer.from_config(path)
         raise InputError(f"{error}; or give a path to a config.json") from None

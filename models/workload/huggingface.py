@@ -111,9 +111,8 @@ def local_layers(rule: Reader) -> Reader:
 
 
 def _dtype(config: Config, facts: Facts) -> str:
-    return lookup(
-        "torch_dtype", key("torch_dtype", "dtype", default="bfloat16")(config, facts), _DTYPES
-    )
+    given = key("torch_dtype", "dtype", default="bfloat16")(config, facts)
+    return lookup("torch_dtype", str(given), _DTYPES)
 
 
 def _mistral_local(config: Config, facts: Facts) -> Any:

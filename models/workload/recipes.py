@@ -193,9 +193,10 @@ RECIPES: dict[str, dict[str, Recipe]] = {
             _serving(
                 "w4a8",
                 "int8",
-                "int4",
+                "int4_g128",
                 "int8",
-                "QServe (arXiv:2405.04532), W4A8; its KV cache has 4 bits, this one 8",
+                "QServe (arXiv:2405.04532), W4A8 in groups of 128; its KV cache has 4 bits, this "
+                "one 8; here embedding and head have 4 bits too, which it leaves at 16",
             ),
         ),
     }.items()

@@ -100,7 +100,7 @@ def test_settings_replace_values_and_nothing_else():
     assert len(before.splitlines()) == len(text.splitlines())
     assert changed == [
         (
-            "trials = 1200               # per study",
+            "trials = 960                # per study",
             "trials = 7               # per study",
         )
     ]

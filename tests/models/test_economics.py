@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.economics import chip_cost, die_yield, gross_dies, running_usd_per_s
 from models.hardware.catalog import chip_names, chips_named
+from models.hardware.cluster import Cluster
 from models.hardware.technology import Technology
 
 TECH = Technology.default()
@@ -78,7 +79,7 @@ def test_yields_of_many_designs_do_not_mix():
 def test_cost_by_hand(make_chip):
     """400 mm² at 5 nm, two stacks of 110 mm² with 32 GB, nothing harvested."""
     chip = make_chip()
-    cost = chip_cost(chip, TECH, volume=1e6, port_usd=1000)
+    cost = chip_cost(chip, TECH, volume=1e6, wiring_usd=np.array([1000.0]))
     dies = math.floor(math.pi * 145**2 / 20.2**2 - math.pi * 290 / math.sqrt(2 * 20.2**2))
     assert cost.hbm[0] == 32 * 15
     assert cost.package[0] == pytest.approx(1.7 * (400 + 220) * 0.30)
@@ -91,12 +92,15 @@ def test_cost_by_hand(make_chip):
 
 
 def test_two_small_dies_yield_better_than_one(make_chip):
-    one, two = (chip_cost(make_chip(die_mm2=800, dies=n), TECH, 1e6, 1000).dies[0] for n in (1, 2))
+    one, two = (
+        chip_cost(make_chip(die_mm2=800, dies=n), TECH, 1e6, np.array([1000.0])).dies[0]
+        for n in (1, 2)
+    )
     assert two < one
 
 
 def test_costs_are_positive_for_the_whole_catalogue():
-    cost = chip_cost(chips_named(chip_names(), TECH), TECH, 1e6, 1000)
+    cost = chip_cost(chips_named(chip_names(), TECH), TECH, 1e6, np.array([1000.0]))
     for name, values in vars(cost).items():
         assert (values > 0).all(), name
     assert (cost.capital > cost.bill_of_materials).all()
@@ -111,5 +115,13 @@ def test_running_cost_by_hand():
 def test_a_port_is_the_stated_share_of_an_h100_with_its_system():
     """The source of network.infiniband-ndr.usd, repeated."""
     port = TECH["network.infiniband-ndr.usd"]
-    cost = chip_cost(chips_named(["h100"], TECH), TECH, 1e6, port)
+    cost = chip_cost(chips_named(["h100"], TECH), TECH, 1e6, np.array([port]))
     assert port / cost.capital[0] == pytest.approx(0.15, abs=0.005)
+
+
+def test_scale_up_switches_follow_the_links():
+    """1 US$ per GB/s beside the port; a domain of one chip has no switch."""
+    links = np.array([0.0, 450e9])
+    usd = Cluster(8, "infiniband-ndr").wiring_usd(links, TECH)
+    assert usd == pytest.approx([1030, 1030 + 450])
+    assert Cluster(1, "infiniband-ndr").wiring_usd(links, TECH) == pytest.approx([1030, 1030])

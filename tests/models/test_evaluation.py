@@ -64,7 +64,8 @@ def test_no_nan_and_no_hidden_warning_for_any_chip(random_chips, problem, seed):
         found = evaluate(chips, problem)
         machine(chips, problem.cluster, problem.tech, problem.volume)
         tdp_w(chips, problem.tech)
-        chip_cost(chips, problem.tech, problem.volume, problem.cluster.port_usd(problem.tech))
+        wiring_usd = problem.cluster.wiring_usd(chips.link_bytes_per_s, problem.tech)
+        chip_cost(chips, problem.tech, problem.volume, wiring_usd)
     for path, values in arrays_of(found):
         assert not np.isnan(values).any(), path
     for objective in OBJECTIVES:

@@ -22,7 +22,8 @@ FREE = {
         f"link.{kind}.{what}": 0.0
         for kind in ("serdes-50g", "serdes-112g")
         for what in ("pj_per_bit", "mm2_per_tbps")
-    },
+    }
+    | {"scaleup.switch_pj_per_bit": 0.0, "scaleup.usd_per_gbytes_per_s": 0.0},
     "sram_bytes": {"sram.mm2_per_mb.n7": 0.0, "sram.mm2_per_mb.n5": 0.0},
     "hbm_bytes": {"cost.hbm_usd_per_gb": 0.0},
     "power_w": {"datacentre.usd_per_w": 0.0},

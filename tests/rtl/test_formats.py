@@ -21,7 +21,8 @@ def test_every_format_is_consistent(entry):
 def test_widths_the_field_knows():
     widths = {
         "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
-        "int8": 1, "int4": 0.5, "fp4": 0.5, "mxfp8": 1 + 1 / 32, "mxfp4": 0.5 + 1 / 32,
+        "int8": 1, "int4": 0.5, "int4_g128": 0.53125, "fp4": 0.5,
+        "mxfp8": 1 + 1 / 32, "mxfp4": 0.5 + 1 / 32,
     }  # fmt: skip
     assert {name: FORMATS[name].bytes_per_element for name in widths} == widths
     assert FORMATS["tf32"].value_bits == 19

@@ -92,5 +92,5 @@ def test_parts_fill_the_die(tech):
     ],
 )
 def test_bill_of_materials_within_20_percent(tech, name, usd):
-    cost = chip_cost(chips_named([name], tech), tech, volume=1e6, port_usd=1000)
+    cost = chip_cost(chips_named([name], tech), tech, volume=1e6, wiring_usd=np.array([1000.0]))
     assert cost.bill_of_materials[0] == pytest.approx(usd, rel=0.20)

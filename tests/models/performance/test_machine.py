@@ -16,8 +16,10 @@ def test_attained_rates_and_what_is_kept_back(make_chip, tech):
     assert one.link_bytes_per_s[0] == pytest.approx(80e9)
     assert one.network_bytes_per_s == pytest.approx(80e9)
     assert one.capacity_bytes[0] == pytest.approx(28.8e9)
-    # Host share 150 W and an 800 Gb/s port of 80 W.
-    assert one.provisioned_w[0] == 1000 + 150 + 80
+    # Host share 150 W, an 800 Gb/s port of 80 W, 100 GB/s through a switch at 5.5 pJ/bit.
+    assert one.provisioned_w[0] == pytest.approx(1000 + 150 + 80 + 4.4)
+    alone = machine(make_chip(), Cluster(domain=1, network="ethernet-800g"), tech, 1e6)
+    assert alone.provisioned_w[0] == 1000 + 150 + 80
     assert one.usd_per_j == pytest.approx(0.08 * 1.2 / 3.6e6)
     # 400 mm² at 0.2 W, and 100 GB/s of links at 5.5 pJ/bit.
     assert one.headroom_w[0] == pytest.approx(1000 - 80 - 4.4)

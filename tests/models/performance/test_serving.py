@@ -88,10 +88,11 @@ def test_hand_over_beyond_the_domain_takes_the_network(make, task):
 
 def test_tensor_parallel_sums_travel_in_16_bits(make, task):
     """Two all-reduces of 8 · 256 sums in each of four layers, whatever the activations' format."""
-    message = 8 * 256 * 2 / 100e9 + 2 * 3e-6
+    message, wait = 8 * 256 * 2 / 100e9, 2 * 3e-6
     for name in ("bf16", "fp8", "int8"):
         result = decode(make(), task, recipe_named("serving", name), ALONE | {"tp": 2})
         assert result.bound_s["links"][0] == pytest.approx(4 * 2 * message)
+        assert result.bound_s["latency"][0] == pytest.approx(4 * 2 * wait)
     assert decode(make(), task, BF16, ALONE).bound_s["links"][0] == 0
 
 
@@ -138,7 +139,7 @@ def test_dollars_per_token_are_capital_and_electricity(make, task):
         chip_seconds = 1 / result.tokens_per_s[0]
         electricity = result.joules[0] / 3.6e6 * 0.08
         assert result.usd[0] == pytest.approx(one.usd_per_s[0] * chip_seconds + electricity)
-        at_wall = 1.2 * (result.power_w[0].sum() + 150 + 50)
+        at_wall = 1.2 * (result.power_w[0].sum() + 150 + 50 + 4.4)
         assert result.joules[0] == pytest.approx(at_wall * chip_seconds)
 
 

@@ -116,11 +116,14 @@ def test_a_pipeline_adds_its_bubble(one, tiny, pp, virtual):
 def test_tensor_parallelism_all_reduces_four_times_a_layer(one, tiny):
     """128 tokens of 256 elements in bf16; 2 · (1/2) of them at 100 GB/s, and two exchanges."""
     result = step(one, tiny, 3, 2, tp=2)
-    message = 128 * 256 * 2 / 100e9 + 2 * 3e-6
+    message, wait = 128 * 256 * 2 / 100e9, 2 * 3e-6
     assert result.bound_s["links"][0] == pytest.approx(3 * 4 * 4 * message)
+    assert result.bound_s["latency"][0] == pytest.approx(3 * 4 * 4 * wait)
     again = step(one, tiny, 3, 2, tp=2, recompute=1)
     assert again.bound_s["links"][0] == pytest.approx(3 * 4 * 6 * message)
-    assert step(one, tiny, 3, 1).bound_s["links"][0] == 0
+    assert again.bound_s["latency"][0] == pytest.approx(3 * 4 * 6 * wait)
+    alone = step(one, tiny, 3, 1)
+    assert alone.bound_s["links"][0] == alone.bound_s["latency"][0] == 0
 
 
 def test_dollars_are_capital_and_electricity(one, tiny):
@@ -132,8 +135,8 @@ def test_dollars_are_capital_and_electricity(one, tiny):
         capital = one.usd_per_s[0] * result.seconds[0] * steps * chips
         electricity = result.joules[0] / 3.6e6 * 0.08
         assert result.usd[0] == pytest.approx(capital + electricity)
-        # PUE 1.2 on packages, hosts and network; idle chips draw their static power.
-        overhead = 150 + 50
+        # PUE 1.2 on packages, hosts and networks; idle chips draw their static power.
+        overhead = 150 + 50 + 4.4
         working = result.power_w[0].sum() + overhead
         idle = one.energy.total_static_w[0] + overhead
         at_wall = 1.2 * (used * working + (chips - used) * idle)
@@ -180,8 +183,8 @@ def test_a_fleet_of_nothing_trains_nothing(one, tiny):
 
 
 def test_fleets(one):
-    # 1 MW over a PUE of 1.2 and 1000 + 150 + 50 W.
-    assert Fleet(megawatts=1.0).size(one)[0] == 694
+    # 1 MW over a PUE of 1.2 and 1000 + 150 + 50 W, and 4.4 W for 100 GB/s through a switch.
+    assert Fleet(megawatts=1.0).size(one)[0] == 691
     assert Fleet(chips=5).size(one)[0] == 5
     for bad in ({}, {"megawatts": 1.0, "chips": 2}, {"chips": -1}, {"megawatts": -1.0}):
         with pytest.raises(InputError, match="give one of them, above 0"):

@@ -36,7 +36,7 @@ def test_training_takes_18_bytes_a_parameter():
         ("bf16", 2, 2, 2, "bf16"),
         ("fp8", 1, 1, 1, "fp8_e4m3"),
         ("int8", 1, 1, 1, "int8"),
-        ("w4a8", 0.5, 1, 1, "int8"),
+        ("w4a8", 0.53125, 1, 1, "int8"),
     ],
 )
 def test_serving_recipes(name, weight, activation, kv, matmul):
