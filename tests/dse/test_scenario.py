@@ -1,4 +1,5 @@
 import json
+import re
 import tomllib
 
 import pytest
@@ -98,12 +99,8 @@ def test_settings_replace_values_and_nothing_else():
     assert scenario.seed == 1
     changed = [(old, new) for old, new in zip(before.splitlines(), text.splitlines()) if old != new]
     assert len(before.splitlines()) == len(text.splitlines())
-    assert changed == [
-        (
-            "trials = 960                # per study",
-            "trials = 7               # per study",
-        )
-    ]
+    line = next(line for line in before.splitlines() if line.startswith("trials = "))
+    assert changed == [(line, re.sub(r"= \d+", "= 7", line))]
 
 
 def test_nothing_given_changes_nothing():
