@@ -220,8 +220,8 @@ def _factor(ratio: float) -> float:
 def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
     """Check the expected split between training and decode, and say why where it fails.
 
-    Training should give more of its area and of its power to compute and to links than decode does,
-    decode more to HBM.
+    Training should give more of its area, and of the power that it draws at its own work, to
+    compute and to links than decode does, decode more to HBM.
     """
     if not {"training", "decode"} <= designs.keys():
         return []
@@ -232,9 +232,15 @@ def thesis(designs: Mapping[str, Facts]) -> list[dict[str, Any]]:
         ("links", train, serve),
         ("hbm", serve, train),
     ):
-        for measure, label in (("area_share", "area"), ("peak_power_share", "peak power")):
-            a, b = more["chip"][measure][part], less["chip"][measure][part]
-            who, other = ("training", "decode") if more is train else ("decode", "training")
+        who, other = ("training", "decode") if more is train else ("decode", "training")
+        for label, a, b in (
+            ("area", more["chip"]["area_share"][part], less["chip"]["area_share"][part]),
+            (
+                "its power",
+                more["work"][who]["power_share"][part],
+                less["work"][other]["power_share"][part],
+            ),
+        ):
             checks.append(
                 {
                     "part": part,
@@ -257,7 +263,7 @@ def _why_not(part: str, train: Facts, serve: Facts) -> str:
     for name, facts in (("training", train), ("decode", serve)):
         chip, work = facts["chip"], facts["work"][name]
         lines.append(
-            f"{name} takes {chip['area_mm2'][part]:.3g} mm2 and {chip['peak_power_w'][part]:.3g} W "
+            f"{name} takes {chip['area_mm2'][part]:.3g} mm2 and {work['power_w'][part]:.3g} W "
             f"of {part} on {chip['die_mm2']:.3g} mm2, and {part} binds "
             f"{work['bound_share'].get(part, 0.0):.0%} of its time"
         )

@@ -162,7 +162,11 @@ def _work(
         facts["at_fixed_chips"] = {
             "chips": int(fixed.chips[i]),
             "days": float(fixed.seconds[i]) * run if fixed.feasible[i] else None,
+            "tokens_per_s_per_chip": float(fixed.tokens_per_s[i]) if fixed.feasible[i] else None,
         }
+        # All of the fleet is paid for, what the mapping leaves idle included.
+        tokens_per_s = problem.training.global_batch_tokens / facts["seconds"]
+        facts["fleet_chips"] = round(tokens_per_s / facts["tokens_per_s_per_chip"])
     return facts
 
 
@@ -218,12 +222,17 @@ def _mixed_rate(evaluation: Evaluation, i: int) -> float:
 
 
 def per_resource(chip: Facts, work: Facts) -> dict[str, dict[str, float]]:
-    """Return throughput per chip, mm², watt and dollar of capital, by feasible work."""
+    """Return throughput per chip, mm², watt and dollar of capital, by feasible work.
+
+    Training counts at the fixed number of chips, where the fleet can be of that size: a fleet of
+    fixed megawatts leaves some of the chips idle, how many depends on its size by accident.
+    """
     result = {}
     for objective, facts in work.items():
         if not facts["feasible"]:
             continue
-        rate = facts["tokens_per_s_per_chip"]
+        fixed = facts.get("at_fixed_chips", {}).get("tokens_per_s_per_chip")
+        rate = fixed or facts["tokens_per_s_per_chip"]
         result[objective] = {
             "chip": rate,
             "mm2": rate / chip["die_mm2"],

@@ -70,7 +70,7 @@ def draw_run(result: Facts, path: Path) -> None:
     figure = _figure(13, 5.4)
     area, power, front = figure.subplots(1, 3, width_ratios=(1.25, 0.95, 1.2))
     _draw_bars(area, share_bars(result, "area_share"), "share of die area")
-    _draw_bars(power, share_bars(result, "peak_power_share"), "share of peak power")
+    _draw_bars(power, share_bars(result, "peak_power_share"), "share of power, all busy")
     power.set_yticklabels([])
     area.legend(
         ncols=len(PARTS),

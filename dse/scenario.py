@@ -355,7 +355,8 @@ def _model(section: str, name: str) -> Transformer:
 
 def _explain(error: ValidationError) -> str:
     """Say the first thing that is wrong in one line, and how many more there are."""
-    problems = error.errors()
+    # A misspelt setting is the likely reason for one that is missing.
+    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     more = len(problems) - 1
     return _explain_one(problems[0]) + (f" (and {more} more)" if more else "")
 

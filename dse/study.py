@@ -153,7 +153,8 @@ def _frozen(record: Record, space: Space) -> FrozenTrial:
         distributions=space.distributions,
         values=record.values,
         constraints=record.constraints,
-        system_attrs=record.system_attrs,
+        # Optuna adds the constraints to what it is given; the record stays as it was written.
+        system_attrs=dict(record.system_attrs),
     )
 
 

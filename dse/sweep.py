@@ -17,7 +17,7 @@ from dse.facts import Facts
 from dse.objective import STUDIES
 from dse.run import PICTURE, RESULT, RESULT_VERSION, SCENARIO, TRIALS, write_result
 from dse.scenario import FORMATS, Formats, Scenario
-from dse.space import Value
+from dse.space import Space, Value
 from dse.study import Search, run_study
 from dse.trials import TrialLog
 from models.evaluate import OBJECTIVES
@@ -27,8 +27,9 @@ from rtl.errors import InputError
 __all__ = ["open_run", "sweep", "total_trials"]
 
 # Each study runs in rounds; a later round begins with the best that any study has found for its
-# objectives, since every trial is scored on all of them.
-ROUNDS = 2
+# objectives and with the neighbours of that, which settle what random proposals leave near the ends
+# of ranges.
+ROUNDS = 5
 
 
 def total_trials(scenario: Scenario) -> int:
@@ -127,7 +128,7 @@ def sweep(
                     log,
                     since,
                     until,
-                    seeds=_seeds(mode, study, since, log),
+                    seeds=_seeds(mode, study, since, log, search.space),
                     progress=partial(progress, name),
                 )
     result = _answer(scenario, searches, log)
@@ -135,11 +136,14 @@ def sweep(
     return result
 
 
-def _seeds(mode: Formats, study: str, since: int, log: TrialLog) -> list[dict[str, Value]]:
-    """Return the best that a mode's other studies found for a study's objectives; none at first.
+def _seeds(
+    mode: Formats, study: str, since: int, log: TrialLog, space: Space
+) -> list[dict[str, Value]]:
+    """Return what a round tries first: the best for the study's objectives, and their neighbours.
 
-    Of the study itself only the trials before its round count, so that an interrupted round is
-    given the same seeds again.
+    The best of all of the mode's studies, since every trial is scored on all objectives; none at
+    first. Of the study itself only the trials before its round count, so that an interrupted round
+    is given the same seeds again.
     """
     if not since:
         return []
@@ -147,7 +151,11 @@ def _seeds(mode: Formats, study: str, since: int, log: TrialLog) -> list[dict[st
     known = {f"{mode}/{other}": log.records[f"{mode}/{other}"] for other in STUDIES}
     known[name] = known[name][:since]
     best = best_records([record for records in known.values() for record in records])
-    return [best[o].params for o in STUDIES[study] if o in best and best[o].study != name]
+    found = [best[o] for o in STUDIES[study] if o in best]
+    return [
+        *(record.params for record in found if record.study != name),
+        *(near for record in found for near in space.neighbours(record.params)),
+    ]
 
 
 def _answer(scenario: Scenario, searches: Mapping[Formats, Search], log: TrialLog) -> Facts:

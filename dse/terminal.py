@@ -81,7 +81,7 @@ def design_table(designs: Mapping[str, Facts]) -> Table:
 
     section("buys", _CHIP_ROWS)
     section("area", [(part, _share("area_share", part)) for part in PARTS])
-    section("peak power", [(part, _share("peak_power_share", part)) for part in PARTS])
+    section("power, all busy", [(part, _share("peak_power_share", part)) for part in PARTS])
     for phase in PHASES:
         if any(_does(facts, phase) for facts in designs.values()):
             section(
@@ -178,6 +178,7 @@ def _work_rows(phase: str) -> list[Row]:
     if phase == "training":
         rows += [
             ("run in the fleet", lambda w: f"{significant(w['days'])} days"),
+            ("chips used, paid", lambda w: f"{w['chips']:,} of {w['fleet_chips']:,}"),
             ("at fixed chips", lambda w: f"{significant(w['at_fixed_chips']['days'])} days"),
             ("energy per run", lambda w: quantity(w["joules"] / 3600, "Wh")),
         ]

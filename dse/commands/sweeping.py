@@ -157,12 +157,14 @@ def _exit_if_infeasible(result: Facts) -> None:
         for objective in result["objectives"]
         if all(objective in answer["infeasible"] for answer in answers.values())
     ]
-    for objective in hopeless:
-        for formats, answer in answers.items():
-            reasons = "; ".join(answer["infeasible"][objective])
-            remark(
-                f"diptych: infeasible budget: no design can do {objective} with formats {formats}; "
-                f"the nearest: {reasons}"
-            )
     if hopeless:
+        # One line, on the first of them where most is allowed; the answer has the others.
+        formats, answer = list(answers.items())[-1]
+        reasons = answer["infeasible"][hopeless[0]]
+        # What is over by a number comes before what follows from it.
+        reason = next((r for r in reasons if ", over by " in r), reasons[0])
+        remark(
+            f"diptych: infeasible budget: no design can do {', '.join(hopeless)}; the nearest to "
+            f"{hopeless[0]}, with formats {formats}: {reason}"
+        )
         raise typer.Exit(2)

@@ -50,10 +50,10 @@ Phase = Literal["prefill", "decode"]
 # Mapping axes, in order: TP, PP, batch.
 TP, BATCH, AXES = 0, 2, 3
 PIPELINES = powers_of_two(64)
-# Up to eight batches per octave: a coarser axis would favour designs that happen to meet their TPOT
+# Five batches per octave: a coarser axis would favour designs that happen to meet their TPOT
 # at one of its values over real chips, which can't be tuned to it.
 DECODE_BATCHES = np.union1d(
-    np.arange(1.0, 8.0), np.outer(np.exp2(np.arange(9)), np.arange(8.0, 17.0))
+    np.arange(1.0, 8.0), np.outer(np.exp2(np.arange(9)), [8.0, 9.0, 10.0, 12.0, 14.0, 16.0])
 )
 PREFILL_BATCHES = np.union1d(np.arange(1.0, 8.0), np.outer([1.0, 2.0], np.arange(8.0, 17.0, 2)))
 # Weights, KV cache and activations may fill this much of the SRAM of a chip that serves from it.
