@@ -6,7 +6,6 @@ Plain Python and NumPy: `models/` imports this module, so Amaranth is imported o
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from rtl.formats import FORMATS, NumberFormat, format_named
 if TYPE_CHECKING:
     from rtl.array import SystolicArray
 
-__all__ = ["DATAFLOWS", "MAX_SIDE", "MIN_SIDE", "MatmulConfig", "fitted", "scaled"]
+__all__ = ["DATAFLOWS", "MAX_SIDE", "MIN_SIDE", "MatmulConfig", "scaled"]
 
 MIN_SIDE = 1
 MAX_SIDE = 64
@@ -204,36 +203,6 @@ def scaled(rows: int, cols: int, factor: int) -> tuple[int, int]:
     if operator.index(factor) < 1:
         raise InputError(f"the scale must be an integer of at least 1, not {factor}")
     return tuple(max(1, (2 * side + factor) // (2 * factor)) for side in (rows, cols))  # type: ignore[return-value]
-
-
-def fitted(rows: int, cols: int, elements: int) -> tuple[int, int]:
-    """Shrink an array to at most a number of elements, with the aspect ratio as near as it gets.
-
-    Parameters
-    ----------
-    rows, cols : int
-        Sides of the array, of any size.
-    elements : int
-        Most elements allowed, at least 1.
-
-    Returns
-    -------
-    tuple of int
-        The sides, unchanged when they fit already.
-    """
-    if operator.index(elements) < 1:
-        raise InputError(f"an array needs room for at least 1 element, not {elements}")
-    if rows * cols <= elements:
-        return rows, cols
-    shrink = math.sqrt(elements / (rows * cols))
-    # A side that would vanish stays 1, and the other takes what the limit leaves.
-    short_rows = max(1, math.floor(rows * shrink))
-    short_cols = max(1, min(math.floor(cols * shrink), elements // short_rows))
-    if short_cols == 1:
-        short_rows = min(rows, elements)
-    elif short_rows == 1:
-        short_cols = min(cols, elements)
-    return short_rows, short_cols
 
 
 def _checked_side(name: str, value: object) -> int:

@@ -199,7 +199,9 @@ def train(
     step_s = np.maximum(roof_s, transfer_time(dynamic_j, expand(machine.headroom_w, AXES)))
     always_w = expand(machine.energy.total_static_w + machine.overhead_w, AXES)
     usd_per_s = expand(machine.usd_per_s, AXES) + machine.usd_per_j * always_w
-    usd_step = fleet_chips * usd_per_s * step_s + chips * machine.usd_per_j * dynamic_j
+    # At least the chips in use: an empty fleet fails its own requirement, not the arithmetic.
+    paid_chips = np.maximum(fleet_chips, chips)
+    usd_step = paid_chips * usd_per_s * step_s + chips * machine.usd_per_j * dynamic_j
     steps = task.steps
 
     in_flight = np.minimum(micro_batches, pp)

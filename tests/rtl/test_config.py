@@ -8,7 +8,7 @@ from array_catalogue import CONFIGS, operands
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtl.config import MAX_SIDE, MIN_SIDE, MatmulConfig, fitted, scaled
+from rtl.config import MAX_SIDE, MIN_SIDE, MatmulConfig, scaled
 from rtl.errors import InputError
 
 
@@ -132,26 +132,6 @@ def test_scaled(sides, factor, smaller):
     assert scaled(*sides, factor) == smaller
 
 
-sides = st.integers(1, 512)
-
-
-@given(sides, sides, st.integers(1, 4096))
-def test_fitted_keeps_the_limit_and_the_aspect(rows, cols, elements):
-    small = fitted(rows, cols, elements)
-    assert small[0] * small[1] <= elements or small == (1, 1)
-    assert 1 <= small[0] <= rows
-    assert 1 <= small[1] <= cols
-    assert small == (rows, cols) or rows * cols > elements
-    # Turning the array on its side turns the answer, unless a tie has to be broken.
-    assert sorted(fitted(cols, rows, elements)) == sorted(small)
-    if 1 not in small:
-        # Each side was rounded down by less than one element.
-        ratio = (small[0] / small[1]) / (rows / cols)
-        assert small[0] / (small[0] + 1) <= ratio <= (small[1] + 1) / small[1]
-
-
-def test_scale_and_limit_must_be_positive():
+def test_scale_must_be_positive():
     with pytest.raises(InputError, match="the scale must be an integer of at least 1, not 0"):
         scaled(8, 8, 0)
-    with pytest.raises(InputError, match="room for at least 1 element, not 0"):
-        fitted(8, 8, 0)

@@ -207,3 +207,13 @@ def test_free_choice_is_the_best_of_all_pinned_mappings(one, tiny):
         for pp in (1, 2, 4)
     ]
     assert free.usd[0] == min(usd)
+
+
+def test_an_empty_fleet_breaks_a_requirement_and_no_arithmetic(make_chip, tiny, tech):
+    chips = make_chip(hbm_bytes_per_s=0.0, hbm_bytes=0.0, stacks=0.0)
+    one = machine(chips, Cluster(8, "infiniband-ndr"), tech, 1e6)
+    with np.errstate(all="raise", under="ignore"):
+        result = train(one, task(tiny, 6), Fleet(megawatts=1e-6), BF16)
+    assert not result.feasible[0]
+    assert not np.isnan(result.usd).any()
+    assert "fleet" in {c.name for c in result.constraints if not c.met[0]}
