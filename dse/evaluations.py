@@ -17,13 +17,13 @@ from models.evaluate import Evaluation, Problem, evaluate
 from models.hardware.chip import Chips
 from models.hardware.technology import Technology
 from models.performance.breakdown import OperatorRow, operator_rows
-from models.performance.inference import SRAM_RESIDENT_SHARE
+from models.performance.inference import sram_room_bytes
 from models.performance.machine import Machine, machine
 from models.performance.training import Fleet
 from models.results import PhaseResult
 from models.workload.inference import decode_operators, prefill_operators
 from models.workload.operators import Operators
-from models.workload.recipes import Recipe, recipe_named
+from models.workload.recipes import Recipe, kind_for, recipe_named
 from models.workload.training import backward_operators, forward_operators
 
 __all__ = ["compare_chips", "evaluate_chip"]
@@ -59,14 +59,11 @@ def evaluate_chip(
     evaluation, work = _work(given.chips, problem, asked.cluster.compare_chips)
     result: PhaseResult = getattr(evaluation, phase)
     what, ops = _operators(phase, problem, result)
-    recipe = recipe_named(
-        "training" if phase == "training" else "serving", result.recipes[result.recipe[0]]
-    )
+    recipe = recipe_named(kind_for(phase), result.recipes[result.recipe[0]])
     one = machine(given.chips, problem.cluster, tech, problem.volume)
-    model = problem.training.model if phase == "training" else problem.serving.model
     return {
         "chip": given.label,
-        "model": model.name,
+        "model": problem.task(phase).model.name,
         "phase": phase,
         "work": work[0][phase],
         "operators_of": what,
@@ -130,8 +127,7 @@ def _rows(
     phase: str, one: Machine, ops: Operators, recipe: Recipe, result: PhaseResult
 ) -> list[OperatorRow]:
     """Return an operator table row by row; HBM is not asked by a shard that lives in SRAM."""
-    room = SRAM_RESIDENT_SHARE * one.chips.sram_bytes[0]
-    if phase == "training" or result.memory_bytes[0] > room:
+    if phase == "training" or result.memory_bytes[0] > sram_room_bytes(one)[0]:
         return operator_rows(one, ops, recipe)
     at_once = replace(one, hbm_bytes_per_s=np.full(1, np.inf))
     return [replace(row, hbm_bytes=0.0) for row in operator_rows(at_once, ops, recipe)]
@@ -152,7 +148,5 @@ def _operators(phase: str, problem: Problem, result: PhaseResult) -> tuple[str, 
     if phase == "prefill":
         ops = prefill_operators(task_.model, mapping["batch"], task_.prompt_tokens, tp)
         return "one batch of prompts through all layers", ops
-    context = task_.prompt_tokens + task_.output_tokens / 2
-    return "one decode step through all layers", decode_operators(
-        task_.model, mapping["batch"], context, tp
-    )
+    ops = decode_operators(task_.model, mapping["batch"], task_.mean_context, tp)
+    return "one decode step through all layers", ops

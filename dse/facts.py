@@ -24,7 +24,7 @@ from models.hardware.technology import (
     Technology,
 )
 from models.results import PhaseResult
-from models.workload.recipes import Kind, recipe_named
+from models.workload.recipes import kind_for, recipe_named
 
 __all__ = ["Facts", "chip_facts", "closure", "per_resource", "shares", "work_facts"]
 
@@ -172,15 +172,14 @@ def _work(
 
 def _lacking_formats(objective: str, i: int, chips: Chips, evaluation: Evaluation) -> str:
     """Say so where no recipe finds all its formats in a chip's arrays; otherwise nothing."""
-    kind: Kind = "training" if objective == "training" else "serving"
     names = next(iter(evaluation.phases(objective).values())).recipes
-    recipes = [recipe_named(kind, name) for name in names]
+    recipes = [recipe_named(kind_for(objective), name) for name in names]
     has = [name for f, name in enumerate(MATMUL_FORMATS) if chips.rates[i, f] > 0]
     if any({r.matmul_format, r.attention_format} <= set(has) for r in recipes):
         return ""
     return (
         f"formats: arrays multiply in {', '.join(has)}, which {', '.join(names)} can't do with; "
-        f"allow another datapath, or another recipe for {kind}"
+        f"allow another datapath, or another recipe for {kind_for(objective)}"
     )
 
 
@@ -216,9 +215,8 @@ def _phase(phase: PhaseResult, i: int) -> Facts:
 
 def _mixed_rate(evaluation: Evaluation, i: int) -> float:
     """Return output tokens per chip-second when prefill and decode share the chips."""
-    per_output = evaluation.prompt_tokens / evaluation.output_tokens
-    chip_s = per_output / evaluation.prefill.tokens_per_s[i] + 1 / evaluation.decode.tokens_per_s[i]
-    return float(1 / chip_s)
+    prefill_s = evaluation.prompt_per_output / evaluation.prefill.tokens_per_s[i]
+    return float(1 / (prefill_s + 1 / evaluation.decode.tokens_per_s[i]))
 
 
 def per_resource(chip: Facts, work: Facts) -> dict[str, dict[str, float]]:

@@ -14,7 +14,7 @@ from models.performance.inference import decode, prefill
 from models.performance.machine import Machine, machine
 from models.performance.training import Fleet, train
 from models.results import PhaseResult, cheapest, concatenate
-from models.workload.recipes import Kind, Recipe, recipe_named
+from models.workload.recipes import Recipe, kind_for, recipe_named
 from models.workload.tasks import ServingTask, TrainingTask
 
 __all__ = ["OBJECTIVES", "PHASES", "Evaluation", "Problem", "evaluate"]
@@ -48,6 +48,10 @@ class Problem:
     volume: float
     tech: Technology
 
+    def task(self, phase: str) -> TrainingTask | ServingTask:
+        """Return the task that a phase belongs to."""
+        return self.training if phase == "training" else self.serving
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -59,6 +63,11 @@ class Evaluation:
     prompt_tokens: int
     output_tokens: int
 
+    @property
+    def prompt_per_output(self) -> float:
+        """Prompt tokens that are processed for every output token."""
+        return self.prompt_tokens / self.output_tokens
+
     def usd(self, objective: str) -> FloatArray:
         """Return dollars: per training run, per prompt token (prefill), per output token (others).
 
@@ -66,16 +75,14 @@ class Evaluation:
         decode: its chip-seconds add, spread over the output tokens.
         """
         if objective == "mixed":
-            per_output = self.prompt_tokens / self.output_tokens
-            return self.prefill.usd * per_output + self.decode.usd
+            return self.prefill.usd * self.prompt_per_output + self.decode.usd
         phase: PhaseResult = getattr(self, objective)
         return phase.usd
 
     def joules(self, objective: str) -> FloatArray:
         """Return energy at the wall per unit of the same work, shape (D,)."""
         if objective == "mixed":
-            per_output = self.prompt_tokens / self.output_tokens
-            return self.prefill.joules * per_output + self.decode.joules
+            return self.prefill.joules * self.prompt_per_output + self.decode.joules
         phase: PhaseResult = getattr(self, objective)
         return phase.joules
 
@@ -126,6 +133,5 @@ def _phase(phase: str, block: Machine, problem: Problem) -> PhaseResult:
         "prefill": lambda recipe: prefill(block, problem.serving, recipe),
         "decode": lambda recipe: decode(block, problem.serving, recipe),
     }
-    task = problem.training if phase == "training" else problem.serving
-    kind: Kind = "training" if phase == "training" else "serving"
-    return cheapest([run[phase](recipe_named(kind, name)) for name in task.recipes])
+    names = problem.task(phase).recipes
+    return cheapest([run[phase](recipe_named(kind_for(phase), name)) for name in names])

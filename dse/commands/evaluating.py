@@ -85,9 +85,9 @@ def evaluate(
     Lengths, service levels, network and fleet come from the scenario unless given.
     """
     from dse.evaluations import evaluate_chip
+    from models.workload.recipes import kind_for
 
-    job = "training" if phase is Phase.training else "serving"
-    recipes = {job: recipe} if recipe is not None else {}
+    recipes: dict[str, str | None] = {kind_for(phase): recipe} if recipe is not None else {}
     answer = evaluate_chip(
         chip,
         phase.value,

@@ -43,7 +43,7 @@ from models.workload.recipes import Recipe
 from models.workload.tasks import ServingTask
 from models.workload.transformer import Transformer
 
-__all__ = ["decode", "prefill"]
+__all__ = ["decode", "prefill", "sram_room_bytes"]
 
 Phase = Literal["prefill", "decode"]
 
@@ -58,6 +58,11 @@ DECODE_BATCHES = np.union1d(
 PREFILL_BATCHES = np.union1d(np.arange(1.0, 8.0), np.outer([1.0, 2.0], np.arange(8.0, 17.0, 2)))
 # Weights, KV cache and activations may fill this much of the SRAM of a chip that serves from it.
 SRAM_RESIDENT_SHARE = 0.75
+
+
+def sram_room_bytes(machine: Machine) -> FloatArray:
+    """Return what a shard may take to be served from SRAM alone, shape (D,)."""
+    return machine.chips.sram_bytes * SRAM_RESIDENT_SHARE
 
 
 def decode(
@@ -87,9 +92,9 @@ def decode(
         "decode",
         pinned,
         batches=DECODE_BATCHES,
-        attended=task.prompt_tokens + task.output_tokens / 2,
+        attended=task.mean_context,
         tokens_per_sequence=1,
-        context=task.prompt_tokens + task.output_tokens,
+        context=task.full_context,
         latency="tpot",
         limit_s=task.tpot_s,
     )
@@ -180,7 +185,7 @@ def _serve(
     cache_bytes = batch * kv_bytes(model, context, recipe, tp) * stage_layers * pp / layers
     memory_bytes = stage_parameters(model, tp, pp) * recipe.weight_bytes + cache_bytes
     memory_bytes = memory_bytes + passing.working_bytes
-    sram_bytes = machine.chips.sram_bytes * SRAM_RESIDENT_SHARE
+    sram_bytes = sram_room_bytes(machine)
     on_chip = memory_bytes <= expand(sram_bytes, AXES)
 
     # --- one pass of one batch through one stage ---

@@ -8,7 +8,7 @@ from typing import Literal
 from rtl.errors import lookup
 from rtl.formats import format_named
 
-__all__ = ["RECIPES", "Recipe", "recipe_named"]
+__all__ = ["RECIPES", "Kind", "Recipe", "kind_for", "recipe_named"]
 
 Kind = Literal["training", "serving"]
 
@@ -92,6 +92,11 @@ class Recipe:
 
 def _bytes(format_name: str | None) -> float:
     return format_named(format_name).bytes_per_element if format_name else 0.0
+
+
+def kind_for(work: str) -> Kind:
+    """Return the kind of recipe that a phase or an objective needs; all but training serve."""
+    return "training" if work == "training" else "serving"
 
 
 def recipe_named(kind: Kind, name: str) -> Recipe:

@@ -109,6 +109,16 @@ class ServingTask:
         )
         _check_recipes("serving", self.recipes)
 
+    @property
+    def mean_context(self) -> float:
+        """Tokens that a decode step attends to, on average: the prompt and half of the output."""
+        return self.prompt_tokens + self.output_tokens / 2
+
+    @property
+    def full_context(self) -> int:
+        """Tokens that a request holds in the KV cache when it ends."""
+        return self.prompt_tokens + self.output_tokens
+
 
 def _check_positive(kind: Kind, **values: float) -> None:
     for name, value in values.items():
